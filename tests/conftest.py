@@ -1,0 +1,33 @@
+"""What holds in every test: one thread, no progress bars, the same random examples on every machine."""
+
+import os
+
+# Before torch is imported: under load two OpenMP threads stall each other, and the last digits depend on their number.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["TRANSFORMER_LIB_PROGRESS"] = "0"
+os.environ.setdefault("MPLBACKEND", "agg")
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# `course` tries the same examples every time, so that a green run stays green. To look for new counterexamples:
+# HYPOTHESIS_PROFILE=explore make test
+settings.register_profile(
+    "course", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "course"))
+
+
+@pytest.fixture(autouse=True)
+def _leave_torch_as_it_was():
+    """`reproducible` changes torch's global settings; no test may depend on which test ran before it."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    dtype = torch.get_default_dtype()
+    yield
+    torch.set_default_dtype(dtype)

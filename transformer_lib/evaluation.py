@@ -1,0 +1,66 @@
+"""How good is a language model: the probability of a sentence, perplexity, bits per token.
+
+Chapter 01 defines them; every later chapter measures with them.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .checks import as_ids, require
+from .protocols import LanguageModel
+
+
+@torch.no_grad()
+def sentence_log_prob(model: LanguageModel, ids: Tensor | Sequence[int]) -> Tensor:
+    r"""$\log P(w_1, \dots, w_n \mid w_0) = \sum_t \log P(w_t \mid w_0, \dots, w_{t-1})$, natural logarithm.
+
+    ids: (n + 1,) or (batch, n + 1), beginning with what is given, usually the start token; its own probability is not
+    counted. Returns a scalar or (batch,). Source: the textbook's 7.1.2.
+    """
+    ids = as_ids(ids, model.vocab_size)
+    require(ids.shape[-1] >= 2, f"ids: expected a first token and at least one after it, got {ids.shape[-1]} in all")
+    return model.score(ids[..., :-1], ids[..., 1:])[0].sum(-1)
+
+
+@torch.no_grad()
+def mean_log_prob(model: LanguageModel, ids: Tensor | Sequence[int] | Sequence[Sequence[int]], chunk: int = 4096) -> float:
+    """The mean of log P over every token but the first of each text, in nats: one sum over all, divided once.
+
+    ids: one text (n,), read from start to end with the state carried on from chunk to chunk, so that the result does not
+    depend on `chunk` (that only bounds memory); or several texts, each read from a fresh start.
+    """
+    require(chunk >= 1, f"chunk: expected at least 1 token at a time, got {chunk}")
+    if len(ids) > 0 and isinstance(ids[0], Sequence):
+        by_length = defaultdict(list)                           # texts of one length go through together: no padding
+        for text in ids:
+            require(len(text) >= 2, f"ids: expected at least 2 tokens in each text, got {len(text)}")
+            by_length[len(text)].append(text)
+        batches = [group[i:i + 256] for group in by_length.values() for i in range(0, len(group), 256)]
+        total = math.fsum(float(sentence_log_prob(model, batch).sum()) for batch in batches)
+        return total / sum(len(text) - 1 for text in ids)
+    ids = as_ids(ids, model.vocab_size)
+    require(ids.dim() == 1 and len(ids) >= 2, f"ids: expected a text of at least 2 tokens, got shape {tuple(ids.shape)}")
+    sums, state = [], None
+    for start in range(0, len(ids) - 1, chunk):
+        end = min(start + chunk, len(ids) - 1)
+        log_prob, state = model.score(ids[start:end], ids[start + 1:end + 1], state)
+        sums.append(float(log_prob.sum()))
+    return math.fsum(sums) / (len(ids) - 1)
+
+
+def perplexity(model: LanguageModel, ids: Tensor | Sequence[int] | Sequence[Sequence[int]], chunk: int = 4096) -> float:
+    r"""$\exp\bigl(-\frac{1}{n} \sum_t \log P(w_t \mid w_{<t})\bigr)$: among how many equally likely tokens the model hesitates.
+
+    Infinite where the model gives some token probability 0. ids and chunk as in `mean_log_prob`.
+    """
+    mean = mean_log_prob(model, ids, chunk)
+    return math.exp(-mean) if mean > -math.inf else math.inf
+
+
+def bits_per_token(model: LanguageModel, ids: Tensor | Sequence[int] | Sequence[Sequence[int]], chunk: int = 4096) -> float:
+    r"""$-\frac{1}{n} \sum_t \log_2 P(w_t \mid w_{<t})$: bits per character where tokens are characters."""
+    return -mean_log_prob(model, ids, chunk) / math.log(2)

@@ -1,0 +1,61 @@
+"""The models that the recipes trained and the course ships: weights, tokenizer and card under data/models.
+
+Chapter 02 onwards: a notebook loads what would take too long to train live.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..parts.recurrent import GRUCell, LSTMCell, RNNCell
+from ..paths import DATA
+from ..text.tokenizers import CharTokenizer, Tokenizer, WordTokenizer
+from ..weights import load_weights, read_weights, write_weights
+from .recurrent import RecurrentLanguageModel
+
+CELLS = {cell.__name__: cell for cell in (RNNCell, LSTMCell, GRUCell)}
+MODELS = {model.__name__: model for model in (RecurrentLanguageModel,)}
+TOKENIZERS = {tokenizer.kind: tokenizer for tokenizer in (CharTokenizer, WordTokenizer)}
+
+
+def load_card(name: str, folder: Path | None = None) -> dict[str, Any]:
+    """The card of a trained model: data, settings, steps, CPU-seconds, figures reached."""
+    folder = folder or DATA / "models"
+    path = folder / f"{name}.json"
+    if not path.is_file():
+        there = ", ".join(sorted(p.stem for p in folder.glob("*.json") if not p.stem.endswith(".tokenizer"))) or "none"
+        raise FileNotFoundError(f"{name}: expected a trained model under data/models (there: {there}); see recipes/")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path.name}: expected a card in JSON, got a damaged file; fetch it again") from error
+
+
+def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Tokenizer, dict[str, Any]]:
+    """A trained model in evaluation mode, in torch's default number format, with its tokenizer and its card."""
+    folder = folder or DATA / "models"
+    card = load_card(name, folder)
+    path = folder / f"{name}.tokenizer.json"
+    kind = json.loads(path.read_text(encoding="utf-8"))["kind"]
+    arguments = dict(card["arguments"])
+    if "cell" in arguments:
+        arguments["cell"] = CELLS[arguments["cell"]]
+    model = MODELS[card["model"]](**arguments)
+    tensors, _ = read_weights(folder / f"{name}.safetensors")
+    load_weights(model, {key: value.to(torch.get_default_dtype()) for key, value in tensors.items()}, name)
+    return model.eval(), TOKENIZERS[kind].load(path), card
+
+
+def save_trained(name: str, model: nn.Module, tokenizer: Tokenizer, card: dict[str, Any], folder: Path | None = None) -> None:
+    """Write weights (float32), tokenizer and card, in that order: a card stands only beside a whole model.
+
+    card: must hold "arguments", with which the model was made (a cell by its name), and whatever the notebooks read.
+    """
+    folder = folder or DATA / "models"
+    write_weights(folder / f"{name}.safetensors", {key: value.float() for key, value in model.state_dict().items()}, {})
+    tokenizer.save(folder / f"{name}.tokenizer.json")
+    content = json.dumps({"model": type(model).__name__} | card, ensure_ascii=False, indent=2)
+    (folder / f"{name}.json").write_text(content + "\n", encoding="utf-8", newline="\n")

@@ -1,0 +1,1 @@
+"""Parts that models are assembled from: tensors -> tensors. Each knows nothing of the others' models."""

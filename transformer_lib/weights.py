@@ -1,0 +1,52 @@
+"""Weights on disk, without pickle: safetensors files that are whole or not there.
+
+Chapter 02 onwards: checkpoints and the committed trained models are such files.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+
+def write_weights(path: str | Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
+    """Write tensors and a note about them as safetensors; the old file, if any, stays whole until the new one is."""
+    path = Path(path)
+    partial = path.with_name(path.name + ".partial")
+    tensors = {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(tensors, str(partial), metadata={"about": json.dumps(about)})
+        os.replace(partial, path)
+    except (OSError, SafetensorError) as error:
+        raise OSError(f"{path.name}: could not be written ({error}); nothing was changed; "
+                      "choose a folder you may write to") from error
+
+
+def read_weights(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `write_weights` wrote: the tensors and the note about them."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path.name}: expected a weights file (.safetensors), found no such file")
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            about = json.loads((file.metadata() or {}).get("about", "{}"))
+            return {name: file.get_tensor(name) for name in file.keys()}, about
+    except (SafetensorError, ValueError) as error:
+        raise ValueError(f"{path.name}: expected a whole safetensors file, got a damaged or truncated one "
+                         f"({path.stat().st_size} bytes); fetch or train it again") from error
+
+
+def load_weights(model: nn.Module, tensors: dict[str, Tensor], source: str) -> None:
+    """Copy weights into the model, after all names and shapes were found to agree; otherwise the model is untouched."""
+    own = model.state_dict()
+    for name in [*own, *tensors]:
+        here, there = (tuple(where[name].shape) if name in where else "nothing" for where in (own, tensors))
+        if here != there:
+            raise ValueError(f"{source}: expected the weights of this {type(model).__name__}, got another model's: "
+                             f"{name} is {there} in the file and {here} in the model")
+    model.load_state_dict(tensors)

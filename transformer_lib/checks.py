@@ -23,18 +23,23 @@ def as_ids(ids: Tensor | Sequence[int], vocab_size: int, name: str = "ids") -> T
         raise ValueError(f"{name}: expected whole numbers, all rows of one length, got {ids!r:.60}") from error
     if tensor.numel() == 0:
         tensor = tensor.long()
-    require(not tensor.is_floating_point() and tensor.dtype != torch.bool,
-            f"{name}: expected whole numbers (token ids), got {tensor.dtype}; encode the text first")
+    require(
+        not tensor.is_floating_point() and tensor.dtype != torch.bool,
+        f"{name}: expected whole numbers (token ids), got {tensor.dtype}; encode the text first",
+    )
     require(tensor.dim() in (1, 2), f"{name}: expected shape (n,) or (batch, n), got {tuple(tensor.shape)}")
     if tensor.numel() > 0:
         low, high = int(tensor.min()), int(tensor.max())
-        require(0 <= low and high < vocab_size,
-                f"{name}: expected ids from 0 to {vocab_size - 1}, got {low if low < 0 else high}; "
-                "was the text encoded with this model's tokenizer?")
+        require(
+            0 <= low and high < vocab_size,
+            f"{name}: expected ids from 0 to {vocab_size - 1}, got {low if low < 0 else high}; "
+            "was the text encoded with this model's tokenizer?",
+        )
     return tensor.long()
 
 
 def require_width(name: str, x: Tensor, width: int) -> None:
     """Raise ValueError unless the last axis of x has this width."""
-    require(x.dim() > 0 and x.shape[-1] == width,
-            f"{name}: expected a last axis of {width}, got shape {tuple(x.shape)}")
+    require(
+        x.dim() > 0 and x.shape[-1] == width, f"{name}: expected a last axis of {width}, got shape {tuple(x.shape)}"
+    )

@@ -27,33 +27,37 @@ def sentence_log_prob(model: LanguageModel, ids: Tensor | Sequence[int]) -> Tens
 
 
 @torch.no_grad()
-def mean_log_prob(model: LanguageModel, ids: Tensor | Sequence[int] | Sequence[Sequence[int]], chunk: int = 4096) -> float:
+def mean_log_prob(
+    model: LanguageModel, ids: Tensor | Sequence[int] | Sequence[Sequence[int]], chunk: int = 4096
+) -> float:
     """The mean of log P over every token but the first of each text, in nats: one sum over all, divided once.
 
-    ids: one text (n,), read from start to end with the state carried on from chunk to chunk, so that the result does not
-    depend on `chunk` (that only bounds memory); or several texts, each read from a fresh start.
+    ids: one text (n,), read from start to end with the state carried on from chunk to chunk, so that the result does
+    not depend on `chunk` (that only bounds memory); or several texts, each read from a fresh start.
     """
     require(chunk >= 1, f"chunk: expected at least 1 token at a time, got {chunk}")
     if len(ids) > 0 and isinstance(ids[0], Sequence):
-        by_length = defaultdict(list)                           # texts of one length go through together: no padding
+        by_length = defaultdict(list)  # texts of one length go through together: no padding
         for text in ids:
             require(len(text) >= 2, f"ids: expected at least 2 tokens in each text, got {len(text)}")
             by_length[len(text)].append(text)
-        batches = [group[i:i + 256] for group in by_length.values() for i in range(0, len(group), 256)]
+        batches = [group[i : i + 256] for group in by_length.values() for i in range(0, len(group), 256)]
         total = math.fsum(float(sentence_log_prob(model, batch).sum()) for batch in batches)
         return total / sum(len(text) - 1 for text in ids)
     ids = as_ids(ids, model.vocab_size)
-    require(ids.dim() == 1 and len(ids) >= 2, f"ids: expected a text of at least 2 tokens, got shape {tuple(ids.shape)}")
+    require(
+        ids.dim() == 1 and len(ids) >= 2, f"ids: expected a text of at least 2 tokens, got shape {tuple(ids.shape)}"
+    )
     sums, state = [], None
     for start in range(0, len(ids) - 1, chunk):
         end = min(start + chunk, len(ids) - 1)
-        log_prob, state = model.score(ids[start:end], ids[start + 1:end + 1], state)
+        log_prob, state = model.score(ids[start:end], ids[start + 1 : end + 1], state)
         sums.append(float(log_prob.sum()))
     return math.fsum(sums) / (len(ids) - 1)
 
 
 def perplexity(model: LanguageModel, ids: Tensor | Sequence[int] | Sequence[Sequence[int]], chunk: int = 4096) -> float:
-    r"""$\exp\bigl(-\frac{1}{n} \sum_t \log P(w_t \mid w_{<t})\bigr)$: among how many equally likely tokens the model hesitates.
+    r"""$\exp\bigl(-\frac{1}{n} \sum_t \log P(w_t \mid w_{<t})\bigr)$: how many equally likely tokens the model hesitates among.
 
     Infinite where the model gives some token probability 0. ids and chunk as in `mean_log_prob`.
     """
@@ -61,6 +65,8 @@ def perplexity(model: LanguageModel, ids: Tensor | Sequence[int] | Sequence[Sequ
     return math.exp(-mean) if mean > -math.inf else math.inf
 
 
-def bits_per_token(model: LanguageModel, ids: Tensor | Sequence[int] | Sequence[Sequence[int]], chunk: int = 4096) -> float:
+def bits_per_token(
+    model: LanguageModel, ids: Tensor | Sequence[int] | Sequence[Sequence[int]], chunk: int = 4096
+) -> float:
     r"""$-\frac{1}{n} \sum_t \log_2 P(w_t \mid w_{<t})$: bits per character where tokens are characters."""
     return -mean_log_prob(model, ids, chunk) / math.log(2)

@@ -20,7 +20,7 @@ class LanguageModel:
     vocab_size: int
 
     def step(self, ids: Tensor, state: Any = None) -> tuple[Tensor, Any]:
-        """Read ids, (n,) or (batch, n), on from a state; return log probabilities (..., n, vocab_size) and the new state.
+        """Read ids, (n,) or (batch, n), on from a state; return log probabilities (..., n, vocab_size), new state.
 
         Row t of the result is the distribution over the token that follows ids[..., t]. State None: nothing read yet.
         """

@@ -23,8 +23,9 @@ def write_weights(path: str | Path, tensors: dict[str, Tensor], about: dict[str,
         save_file(tensors, str(partial), metadata={"about": json.dumps(about)})
         os.replace(partial, path)
     except (OSError, SafetensorError) as error:
-        raise OSError(f"{path.name}: could not be written ({error}); nothing was changed; "
-                      "choose a folder you may write to") from error
+        raise OSError(
+            f"{path.name}: could not be written ({error}); nothing was changed; choose a folder you may write to"
+        ) from error
 
 
 def read_weights(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -37,8 +38,10 @@ def read_weights(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             about = json.loads((file.metadata() or {}).get("about", "{}"))
             return {name: file.get_tensor(name) for name in file.keys()}, about
     except (SafetensorError, ValueError) as error:
-        raise ValueError(f"{path.name}: expected a whole safetensors file, got a damaged or truncated one "
-                         f"({path.stat().st_size} bytes); fetch or train it again") from error
+        raise ValueError(
+            f"{path.name}: expected a whole safetensors file, got a damaged or truncated one "
+            f"({path.stat().st_size} bytes); fetch or train it again"
+        ) from error
 
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor], source: str) -> None:
@@ -47,6 +50,8 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor], source: str) -> N
     for name in [*own, *tensors]:
         here, there = (tuple(where[name].shape) if name in where else "nothing" for where in (own, tensors))
         if here != there:
-            raise ValueError(f"{source}: expected the weights of this {type(model).__name__}, got another model's: "
-                             f"{name} is {there} in the file and {here} in the model")
+            raise ValueError(
+                f"{source}: expected the weights of this {type(model).__name__}, got another model's: "
+                f"{name} is {there} in the file and {here} in the model"
+            )
     model.load_state_dict(tensors)

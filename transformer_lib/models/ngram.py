@@ -35,8 +35,15 @@ def discounts(counts: np.ndarray, modified: bool) -> np.ndarray:
     return np.array([0, *np.clip(j - (j + 1) * y * n[j + 1] / n[j], 0, j)])
 
 
-def smooth(smoothing: str, counts: np.ndarray, context: np.ndarray, contexts: int, vocab_size: int,
-           k: float, discount: float | None) -> tuple[np.ndarray, np.ndarray]:
+def smooth(
+    smoothing: str,
+    counts: np.ndarray,
+    context: np.ndarray,
+    contexts: int,
+    vocab_size: int,
+    k: float,
+    discount: float | None,
+) -> tuple[np.ndarray, np.ndarray]:
     r"""The two pieces of $P(w \mid c) = \text{share}(c, w) + \text{rest}(c)\,P_{\text{lower}}(w)$, for one order.
 
     counts: of each n-gram seen, context: the number of its context c (0 .. contexts - 1). Returns the share of each
@@ -47,7 +54,7 @@ def smooth(smoothing: str, counts: np.ndarray, context: np.ndarray, contexts: in
     kneser-ney: $(\text{count}(c, w) - D) / \text{count}(c)$; what was taken off is the rest.
     """
     total = np.bincount(context, counts, minlength=contexts)
-    total = np.where(total > 0, total, np.inf)      # a context at the text's very end: followed by nothing, never "seen"
+    total = np.where(total > 0, total, np.inf)  # a context at the text's very end: followed by nothing, never "seen"
     if smoothing == "none":
         return counts / total[context], np.zeros(contexts)
     if smoothing == "add-k":
@@ -72,8 +79,14 @@ class NGramModel(LanguageModel):
     Source: Chen and Goodman (1999); the textbook's 7.2.
     """
 
-    def __init__(self, n: int, vocab_size: int, smoothing: str = "modified-kneser-ney",
-                 k: float = 1.0, discount: float | None = None):
+    def __init__(
+        self,
+        n: int,
+        vocab_size: int,
+        smoothing: str = "modified-kneser-ney",
+        k: float = 1.0,
+        discount: float | None = None,
+    ):
         require(isinstance(n, int) and n >= 1, f"n: expected a whole number from 1, got {n!r}")
         require(smoothing in SMOOTHINGS, f"smoothing: expected one of {', '.join(SMOOTHINGS)}, got {smoothing!r}")
         require(k > 0, f"k: expected a number above 0, got {k}; for no smoothing say smoothing='none'")
@@ -120,7 +133,10 @@ class NGramModel(LanguageModel):
         """Log probability of each target, without building whole distributions: what makes perplexity fast."""
         nodes, state, shape = self._read(ids, state)
         target = as_ids(targets, self.vocab_size, "targets").numpy().ravel()
-        require(target.size == nodes[0].size, f"targets: expected the shape of ids {tuple(shape)}, got {tuple(targets.shape)}")
+        require(
+            target.size == nodes[0].size,
+            f"targets: expected the shape of ids {tuple(shape)}, got {tuple(targets.shape)}",
+        )
         p = np.full(target.size, 1 / self.vocab_size)
         for order, context, used in self._orders(nodes):
             p[used] *= self.rest[order][context[used]]
@@ -130,20 +146,29 @@ class NGramModel(LanguageModel):
             return torch.from_numpy(np.log(p)).reshape(shape), state
 
     def _require_counts(self, length: int) -> None:
-        require(self.counts is not None, "model: expected one that has counted a text, got none counted; call fit first")
+        require(
+            self.counts is not None, "model: expected one that has counted a text, got none counted; call fit first"
+        )
         require(length <= self.counts.n, f"expected at most {self.counts.n} tokens (the n counted), got {length}")
 
     def _weigh(self) -> None:
         """Share and rest of every order. Below the highest order Kneser-Ney counts how many tokens came before."""
         self.share, self.rest = {}, {}
-        unseen = 0.0 if self.smoothing == "none" else 1.0     # nothing counted: no estimate at all, or all from below
+        unseen = 0.0 if self.smoothing == "none" else 1.0  # nothing counted: no estimate at all, or all from below
         for order in range(1, self.n + 1):
             counts = self.counts.counts[order]
             if self.smoothing.endswith("kneser-ney") and order < self.n:
                 counts = self.counts.continuation_counts(order)
-            self.share[order], rest = smooth(self.smoothing, counts, self.counts.context[order],
-                                             self.counts.contexts(order), self.vocab_size, self.k, self.discount)
-            self.rest[order] = np.append(rest, unseen)        # found at [-1], the number of an unseen context
+            self.share[order], rest = smooth(
+                self.smoothing,
+                counts,
+                self.counts.context[order],
+                self.counts.contexts(order),
+                self.vocab_size,
+                self.k,
+                self.discount,
+            )
+            self.rest[order] = np.append(rest, unseen)  # found at [-1], the number of an unseen context
 
     def _read(self, ids: Tensor, state: Tensor | None) -> tuple[list[np.ndarray], Tensor, torch.Size]:
         """For 0 .. n - 1 tokens back from each place: the number of that run; the new state; the shape of ids."""
@@ -152,8 +177,8 @@ class NGramModel(LanguageModel):
         require(ids.numel() > 0, "ids: expected at least one token, got none")
         rows = ids.reshape(-1, ids.shape[-1])
         history = rows if state is None else torch.cat([state, rows], dim=1)
-        nodes = [node[:, -rows.shape[1]:].ravel() for node in self.counts.walk(history.numpy(), self.n - 1)]
-        return nodes, history[:, max(0, history.shape[1] - (self.n - 1)):], ids.shape
+        nodes = [node[:, -rows.shape[1] :].ravel() for node in self.counts.walk(history.numpy(), self.n - 1)]
+        return nodes, history[:, max(0, history.shape[1] - (self.n - 1)) :], ids.shape
 
     def _orders(self, nodes: list[np.ndarray]) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """The orders to mix, lowest first: (order, number of the context at each place, the places that use it).

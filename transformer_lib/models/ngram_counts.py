@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-UNSEEN, NOT_YET = -1, -2    # in place of a run's number: never counted; too few tokens have gone before
+UNSEEN, NOT_YET = -1, -2  # in place of a run's number: never counted; too few tokens have gone before
 
 
 class NGramCounts:
@@ -21,14 +21,15 @@ class NGramCounts:
     def __init__(self, texts: Sequence[np.ndarray], n: int, vocab_size: int):
         self.n, self.vocab_size = n, vocab_size
         tokens = np.concatenate(texts).astype(np.int64)
-        place = np.concatenate([np.arange(len(text)) for text in texts])    # within its own text
+        place = np.concatenate([np.arange(len(text)) for text in texts])  # within its own text
         self.key, self.counts, self.context, self.last, self.suffix, self.begins = ({} for _ in range(6))
-        before = np.zeros(len(tokens), dtype=np.int64)                      # the run of order j - 1 that ends here
+        before = np.zeros(len(tokens), dtype=np.int64)  # the run of order j - 1 that ends here
         for j in range(1, n + 1):
             here = np.flatnonzero(place >= j - 1)
             context = before[here - 1] if j > 1 else before
             self.key[j], first, run, self.counts[j] = np.unique(
-                context * vocab_size + tokens[here], return_index=True, return_inverse=True, return_counts=True)
+                context * vocab_size + tokens[here], return_index=True, return_inverse=True, return_counts=True
+            )
             self.context[j], self.last[j] = self.key[j] // vocab_size, self.key[j] % vocab_size
             self.suffix[j] = before[here[first]]
             self.begins[j] = np.bincount(run[place[here] == j - 1], minlength=len(self.key[j]))
@@ -36,7 +37,7 @@ class NGramCounts:
             before[here] = run
 
     def contexts(self, order: int) -> int:
-        """How many contexts order j has: the runs of order j - 1 (those at a text's very end are followed by nothing)."""
+        """How many contexts an order has: the runs of one token less (one at a text's very end is followed by nothing)."""
         return 1 if order == 1 else len(self.key[order - 1])
 
     def continuation_counts(self, order: int) -> np.ndarray:
@@ -68,9 +69,9 @@ class NGramCounts:
         """
         nodes = [np.zeros(history.shape, dtype=np.int64)]
         for order in range(1, longest + 1):
-            context = nodes[-1] if order == 1 else nodes[-1][:, order - 2:-1]
+            context = nodes[-1] if order == 1 else nodes[-1][:, order - 2 : -1]
             node = np.full(history.shape, NOT_YET, dtype=np.int64)
-            node[:, order - 1:] = self.find(order, context, history[:, order - 1:])
+            node[:, order - 1 :] = self.find(order, context, history[:, order - 1 :])
             nodes.append(node)
         return nodes
 

@@ -22,8 +22,15 @@ class RecurrentLanguageModel(nn.Module, LanguageModel):
     Source: Mikolov et al., Recurrent Neural Network Based Language Model (2010); the textbook's 7.3.
     """
 
-    def __init__(self, vocab_size: int, d_x: int, d_h: int, cell: Callable[[int, int], nn.Module] = LSTMCell,
-                 layers: int = 1, dropout: float = 0.0):
+    def __init__(
+        self,
+        vocab_size: int,
+        d_x: int,
+        d_h: int,
+        cell: Callable[[int, int], nn.Module] = LSTMCell,
+        layers: int = 1,
+        dropout: float = 0.0,
+    ):
         super().__init__()
         require(vocab_size >= 1, f"vocab_size: expected at least 1, got {vocab_size}")
         require(layers >= 1, f"layers: expected at least 1, got {layers}")

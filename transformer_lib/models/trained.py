@@ -49,7 +49,9 @@ def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Toke
     return model.eval(), TOKENIZERS[kind].load(path), card
 
 
-def save_trained(name: str, model: nn.Module, tokenizer: Tokenizer, card: dict[str, Any], folder: Path | None = None) -> None:
+def save_trained(
+    name: str, model: nn.Module, tokenizer: Tokenizer, card: dict[str, Any], folder: Path | None = None
+) -> None:
     """Write weights (float32), tokenizer and card, in that order: a card stands only beside a whole model.
 
     card: must hold "arguments", with which the model was made (a cell by its name), and whatever the notebooks read.

@@ -17,8 +17,8 @@ State = Tensor | tuple[Tensor, Tensor]
 class RNNCell(nn.Module):
     r"""$h_t = f(W_h h_{t-1} + W_x x_t + b)$: the old memo and the new token make the new memo.
 
-    Shapes: $x_t$ (..., d_x), $h_t$ (..., d_h), $W_x$ (d_h, d_x), $W_h$ (d_h, d_h), b (d_h). f: any function of a tensor,
-    torch.tanh unless said otherwise. The state is h. Equal to torch.nn.RNNCell, whose two biases are one here.
+    Shapes: $x_t$ (..., d_x), $h_t$ (..., d_h), $W_x$ (d_h, d_x), $W_h$ (d_h, d_h), b (d_h). f: any function of a
+    tensor, torch.tanh unless said otherwise. The state is h. Equal to torch.nn.RNNCell, whose two biases are one here.
     Source: Elman, Finding Structure in Time (1990); the textbook's 7.3.1.
     """
 
@@ -27,7 +27,9 @@ class RNNCell(nn.Module):
         self.d_x, self.d_h, self.f = _sizes(d_x, d_h), d_h, f
         self.W_x, self.W_h, self.b = _matrix(d_h, d_x, d_h), _matrix(d_h, d_h, d_h), _vector(d_h, d_h)
 
-    def forward(self, x: Float[Tensor, "*batch d_x"], h: Float[Tensor, "*batch d_h"] | None = None) -> Float[Tensor, "*batch d_h"]:
+    def forward(
+        self, x: Float[Tensor, "*batch d_x"], h: Float[Tensor, "*batch d_h"] | None = None
+    ) -> Float[Tensor, "*batch d_h"]:
         """One step. No state given: h is 0."""
         return _forward(self, x, h)
 
@@ -39,7 +41,9 @@ class RNNCell(nn.Module):
         """$W_x x + b$, what does not wait for the step before."""
         return x @ self.W_x.T + self.b
 
-    def step(self, projected: Float[Tensor, "*batch d_h"], h: Float[Tensor, "*batch d_h"]) -> Float[Tensor, "*batch d_h"]:
+    def step(
+        self, projected: Float[Tensor, "*batch d_h"], h: Float[Tensor, "*batch d_h"]
+    ) -> Float[Tensor, "*batch d_h"]:
         """The rest of the step, what does wait."""
         return self.f(projected + h @ self.W_h.T)
 
@@ -59,7 +63,9 @@ class LSTMCell(nn.Module):
         self.d_x, self.d_h = _sizes(d_x, d_h), d_h
         self.W_x, self.W_h, self.b = _matrix(4 * d_h, d_x, d_h), _matrix(4 * d_h, d_h, d_h), _vector(4 * d_h, d_h)
 
-    def forward(self, x: Float[Tensor, "*batch d_x"], state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, x: Float[Tensor, "*batch d_x"], state: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """One step. No state given: h and c are 0."""
         return _forward(self, x, state)
 
@@ -100,7 +106,9 @@ class GRUCell(nn.Module):
         self.W_x, self.W_h, self.b = _matrix(3 * d_h, d_x, d_h), _matrix(3 * d_h, d_h, d_h), _vector(3 * d_h, d_h)
         self.b_h = _vector(d_h, d_h)
 
-    def forward(self, x: Float[Tensor, "*batch d_x"], h: Float[Tensor, "*batch d_h"] | None = None) -> Float[Tensor, "*batch d_h"]:
+    def forward(
+        self, x: Float[Tensor, "*batch d_x"], h: Float[Tensor, "*batch d_h"] | None = None
+    ) -> Float[Tensor, "*batch d_h"]:
         """One step. No state given: h is 0."""
         return _forward(self, x, h)
 
@@ -125,7 +133,9 @@ class GRUCell(nn.Module):
         return (1 - z) * candidate + z * h
 
 
-def unroll(cell: nn.Module, X: Float[Tensor, "*batch n d_x"], state: State | None = None) -> tuple[Float[Tensor, "*batch n d_h"], State]:
+def unroll(
+    cell: nn.Module, X: Float[Tensor, "*batch n d_x"], state: State | None = None
+) -> tuple[Float[Tensor, "*batch n d_h"], State]:
     """Carry one cell over a sequence: all hidden states H, one a step, and the last state.
 
     The same cell, with the same matrices, at every step; n steps one after the other, whatever the hardware.
@@ -160,8 +170,8 @@ def _sizes(d_x: int, d_h: int) -> int:
 
 def _matrix(rows: int, columns: int, d_h: int) -> nn.Parameter:
     """Start values, uniform within ±1/sqrt(d_h), as torch's cells have them."""
-    return nn.Parameter(torch.empty(rows, columns).uniform_(-(d_h ** -0.5), d_h ** -0.5))
+    return nn.Parameter(torch.empty(rows, columns).uniform_(-(d_h**-0.5), d_h**-0.5))
 
 
 def _vector(size: int, d_h: int) -> nn.Parameter:
-    return nn.Parameter(torch.empty(size).uniform_(-(d_h ** -0.5), d_h ** -0.5))
+    return nn.Parameter(torch.empty(size).uniform_(-(d_h**-0.5), d_h**-0.5))

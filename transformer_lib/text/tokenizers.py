@@ -27,8 +27,9 @@ class Tokenizer:
         require(len(self.ids) == len(self.tokens), "tokens: expected each token once, got one twice")
 
     @classmethod
-    def train(cls, texts: str | Iterable[str], vocab_size: int | None = None,
-              specials: Sequence[str] = (), **options) -> Self:
+    def train(
+        cls, texts: str | Iterable[str], vocab_size: int | None = None, specials: Sequence[str] = (), **options
+    ) -> Self:
         """The special tokens, then the most frequent tokens of the texts (ties in order of code points).
 
         texts: one text or several. vocab_size: how many tokens in all, specials included; None takes every token.
@@ -38,8 +39,10 @@ class Tokenizer:
         counts = Counter(token for text in texts for token in splitter.split(text))
         require(len(counts) > 0, "texts: expected at least one token to learn from, got empty text")
         if vocab_size is not None:
-            require(vocab_size > len(specials),
-                    f"vocab_size: expected more than the {len(specials)} special tokens, got {vocab_size}")
+            require(
+                vocab_size > len(specials),
+                f"vocab_size: expected more than the {len(specials)} special tokens, got {vocab_size}",
+            )
             vocab_size -= len(specials)
         for special in specials:
             counts.pop(special, None)
@@ -69,8 +72,10 @@ class Tokenizer:
         ids = [self.ids.get(token, unknown) for token in tokens]
         if None in ids:
             token = tokens[ids.index(None)]
-            raise ValueError(f"text: expected only tokens of the vocabulary ({self.vocab_size}), got {token!r}; "
-                             f"train on text that has it, or with specials=({UNKNOWN!r},)")
+            raise ValueError(
+                f"text: expected only tokens of the vocabulary ({self.vocab_size}), got {token!r}; "
+                f"train on text that has it, or with specials=({UNKNOWN!r},)"
+            )
         return ids
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -89,14 +94,17 @@ class Tokenizer:
     def save(self, path: str | Path) -> None:
         """Write the tokenizer as JSON. The old file, if any, stays whole until the new one is."""
         path = Path(path)
-        content = json.dumps({"kind": self.kind, "options": self.options(), "tokens": self.tokens},
-                             ensure_ascii=False, indent=0)
+        content = json.dumps(
+            {"kind": self.kind, "options": self.options(), "tokens": self.tokens}, ensure_ascii=False, indent=0
+        )
         partial = path.with_name(path.name + ".partial")
         try:
             partial.write_text(content + "\n", encoding="utf-8", newline="\n")
             os.replace(partial, path)
         except OSError as error:
-            raise OSError(f"{path.name}: could not be written ({error.strerror}); choose a folder you may write to") from error
+            raise OSError(
+                f"{path.name}: could not be written ({error.strerror}); choose a folder you may write to"
+            ) from error
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -108,8 +116,9 @@ class Tokenizer:
         except FileNotFoundError as error:
             raise FileNotFoundError(f"{path.name}: expected a saved tokenizer, found no such file") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path.name}: expected a tokenizer saved as JSON, got something else or a part of it; "
-                             "save it again") from error
+            raise ValueError(
+                f"{path.name}: expected a tokenizer saved as JSON, got something else or a part of it; save it again"
+            ) from error
         require(kind == cls.kind, f"{path.name}: expected a {cls.kind} tokenizer, got a {kind} tokenizer")
         return cls(tokens, **options)
 

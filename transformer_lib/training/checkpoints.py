@@ -12,8 +12,13 @@ from torch import Tensor, nn
 from ..weights import load_weights, read_weights, write_weights
 
 
-def save_checkpoint(path: str | Path, model: nn.Module, optimizer: torch.optim.Optimizer | None = None,
-                    step: int = 0, history: dict[str, Any] | None = None) -> None:
+def save_checkpoint(
+    path: str | Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer | None = None,
+    step: int = 0,
+    history: dict[str, Any] | None = None,
+) -> None:
     """Write everything that training needs to go on: weights, optimizer, step, history, random state."""
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     tensors["random.state"] = torch.get_rng_state()
@@ -31,9 +36,10 @@ def save_checkpoint(path: str | Path, model: nn.Module, optimizer: torch.optim.O
     write_weights(path, tensors, about)
 
 
-def load_checkpoint(path: str | Path, model: nn.Module,
-                    optimizer: torch.optim.Optimizer | None = None) -> tuple[int, dict[str, Any]]:
-    """Load a checkpoint into the model (and the optimizer), restore the random state; return the step and the history."""
+def load_checkpoint(
+    path: str | Path, model: nn.Module, optimizer: torch.optim.Optimizer | None = None
+) -> tuple[int, dict[str, Any]]:
+    """Load a checkpoint into the model (and the optimizer) and the random state; return the step and the history."""
     path = Path(path)
     tensors, about = read_weights(path)
     if "step" not in about or "random.state" not in tensors:
@@ -46,8 +52,9 @@ def load_checkpoint(path: str | Path, model: nn.Module,
         if not about["optimizer"]:
             raise ValueError(f"{path.name}: expected a checkpoint with an optimizer, got one without; save it with one")
         state: dict[int, dict[str, Any]] = {}
-        entries = {name.removeprefix("optimizer."): tensor for name, tensor in tensors.items()
-                   if name.startswith("optimizer.")} | about["optimizer"]["values"]
+        entries = {
+            name.removeprefix("optimizer."): tensor for name, tensor in tensors.items() if name.startswith("optimizer.")
+        } | about["optimizer"]["values"]
         for name, value in entries.items():
             number, key = name.split(".", 1)
             state.setdefault(int(number), {})[key] = value

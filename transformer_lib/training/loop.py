@@ -22,16 +22,16 @@ from .processes import average_gradients, own_share, process_rank
 
 @dataclass
 class History:
-    """What a training run saw: one entry a step (loss in nats a token, gradient norm before clipping), and evaluations."""
+    """What a training run saw: a loss (nats a token) and a gradient norm before clipping for each step, and evaluations."""
 
     loss: list[float] = field(default_factory=list)
     gradient_norm: list[float] = field(default_factory=list)
-    evaluations: list[tuple[int, float]] = field(default_factory=list)      # (step, what `evaluate` said)
+    evaluations: list[tuple[int, float]] = field(default_factory=list)  # (step, what `evaluate` said)
     cpu_seconds: float = 0.0
 
 
 def next_token_loss(model: LanguageModel, batch: Tensor) -> Tensor:
-    r"""Cross-entropy $-\frac{1}{n} \sum_t \log P(w_{t+1} \mid w_{\le t})$ of a batch of windows, (batch, n + 1), in nats."""
+    r"""Cross-entropy $-\frac{1}{n} \sum_t \log P(w_{t+1} \mid w_{\le t})$ of windows (batch, n + 1), in nats."""
     log_probs = model.log_probs(batch[:, :-1])
     return nn.functional.nll_loss(log_probs.flatten(0, 1), batch[:, 1:].flatten())
 
@@ -41,24 +41,36 @@ def windows(ids: Tensor, length: int, batch_size: int, seed: int = 0) -> Callabl
 
     The batch of a step depends on (seed, step) alone, so that a resumed run sees what an unbroken one would have.
     """
-    ids = as_ids(ids, 2 ** 62)
-    require(length >= 1 and batch_size >= 1, f"expected length and batch_size of at least 1, got {length}, {batch_size}")
-    require(ids.dim() == 1 and len(ids) > length,
-            f"ids: expected a text of more than {length} tokens (one window and its last target), got {tuple(ids.shape)}")
+    ids = as_ids(ids, 2**62)
+    require(
+        length >= 1 and batch_size >= 1, f"expected length and batch_size of at least 1, got {length}, {batch_size}"
+    )
+    require(
+        ids.dim() == 1 and len(ids) > length,
+        f"ids: expected a text of more than {length} tokens (one window and its last target), got {tuple(ids.shape)}",
+    )
     view = ids.unfold(0, length + 1, 1)
     return lambda step: view[np.random.default_rng((seed, step)).integers(len(view), size=batch_size)]
 
 
-def fit(model: nn.Module, batches: Callable[[int], Tensor], steps: int, optimizer: torch.optim.Optimizer,
-        loss: Callable[[nn.Module, Tensor], Tensor] = next_token_loss, schedule: Callable[[int], float] | None = None,
-        clip: float | None = None, evaluate: Callable[[nn.Module], float] | None = None, every: int = 1000,
-        checkpoint: str | Path | None = None) -> History:
+def fit(
+    model: nn.Module,
+    batches: Callable[[int], Tensor],
+    steps: int,
+    optimizer: torch.optim.Optimizer,
+    loss: Callable[[nn.Module, Tensor], Tensor] = next_token_loss,
+    schedule: Callable[[int], float] | None = None,
+    clip: float | None = None,
+    evaluate: Callable[[nn.Module], float] | None = None,
+    every: int = 1000,
+    checkpoint: str | Path | None = None,
+) -> History:
     r"""Train: for each step, loss of its batch, gradients, clipping, one step of the optimizer.
 
-    batches: from the step's number to its batch; loss: from (model, batch) to a scalar; schedule: from the step's number
-    to a factor on the optimizer's learning rate; clip: gradients g with norm above it become $g \cdot clip / \|g\|$;
-    evaluate: called every `every` steps and at the end, in evaluation mode. checkpoint: a file written at the same times;
-    where it exists already, training goes on from it, with the same result as if it had never stopped.
+    batches: from the step's number to its batch; loss: from (model, batch) to a scalar; schedule: from the step's
+    number to a factor on the optimizer's learning rate; clip: gradients g with norm above it become $g \cdot clip / \|g\|$;
+    evaluate: called every `every` steps and at the end, in evaluation mode. checkpoint: a file written at the same
+    times; where it exists already, training goes on from it, with the same result as if it had never stopped.
     Started by torchrun, each process takes its share of every batch and the gradients are averaged.
     """
     require(steps >= 1 and every >= 1, f"expected steps and every of at least 1, got {steps}, {every}")
@@ -95,5 +107,3 @@ def fit(model: nn.Module, batches: Callable[[int], Tensor], steps: int, optimize
                     save_checkpoint(checkpoint, model, optimizer, step + 1, vars(history))
     model.eval()
     return history
-
-

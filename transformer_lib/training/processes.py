@@ -26,9 +26,11 @@ def own_share(batch: Tensor) -> Tensor:
     """The rows of the batch that this process works on."""
     if process_count() == 1:
         return batch
-    require(len(batch) % process_count() == 0,
-            f"batch: expected a size that {process_count()} processes can share evenly, got {len(batch)}")
-    return batch[process_rank()::process_count()]
+    require(
+        len(batch) % process_count() == 0,
+        f"batch: expected a size that {process_count()} processes can share evenly, got {len(batch)}",
+    )
+    return batch[process_rank() :: process_count()]
 
 
 def average_gradients(model: nn.Module) -> None:

@@ -24,8 +24,9 @@ def generate(
     r"""Predict a token, append it, predict again: the prefix and up to `length` tokens more.
 
     temperature T: the token is drawn from $P(w)^{1/T} / \sum_v P(v)^{1/T}$; 1 leaves the distribution as it is,
-    0 always takes the most likely token. generator: makes the draw repeatable. stop: end after this token. The model reads every
-    token once, its state is carried along. Source: the textbook's 7.1.3.
+    0 always takes the most likely token.
+    generator: makes the draw repeatable. stop: end after this token. The model reads every token
+    once, its state is carried along. Source: the textbook's 7.1.3.
     """
     require(temperature >= 0, f"temperature: expected 0 or more, got {temperature}")
     require(length >= 0, f"length: expected 0 or more tokens, got {length}")

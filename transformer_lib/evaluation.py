@@ -57,7 +57,7 @@ def mean_log_prob(
 
 
 def perplexity(model: LanguageModel, ids: Tensor | Sequence[int] | Sequence[Sequence[int]], chunk: int = 4096) -> float:
-    r"""$\exp\bigl(-\frac{1}{n} \sum_t \log P(w_t \mid w_{<t})\bigr)$: how many equally likely tokens the model hesitates among.
+    r"""$\exp\bigl(-\frac{1}{n} \sum_t \log P(w_t \mid w_{<t})\bigr)$: how many equal choices the model is left with.
 
     Infinite where the model gives some token probability 0. ids and chunk as in `mean_log_prob`.
     """

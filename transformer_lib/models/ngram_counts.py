@@ -37,7 +37,7 @@ class NGramCounts:
             before[here] = run
 
     def contexts(self, order: int) -> int:
-        """How many contexts an order has: the runs of one token less (one at a text's very end is followed by nothing)."""
+        """How many contexts an order has: the runs of one token less (the one at a text's end has nothing after it)."""
         return 1 if order == 1 else len(self.key[order - 1])
 
     def continuation_counts(self, order: int) -> np.ndarray:

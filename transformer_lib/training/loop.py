@@ -22,7 +22,7 @@ from .processes import average_gradients, own_share, process_rank
 
 @dataclass
 class History:
-    """What a training run saw: a loss (nats a token) and a gradient norm before clipping for each step, and evaluations."""
+    """What a training run saw: a loss (nats a token) and a gradient norm (before clipping) a step; evaluations."""
 
     loss: list[float] = field(default_factory=list)
     gradient_norm: list[float] = field(default_factory=list)
@@ -68,7 +68,7 @@ def fit(
     r"""Train: for each step, loss of its batch, gradients, clipping, one step of the optimizer.
 
     batches: from the step's number to its batch; loss: from (model, batch) to a scalar; schedule: from the step's
-    number to a factor on the optimizer's learning rate; clip: gradients g with norm above it become $g \cdot clip / \|g\|$;
+    number to a factor on the learning rate; clip: gradients g with norm above it become $g \cdot clip / \|g\|$;
     evaluate: called every `every` steps and at the end, in evaluation mode. checkpoint: a file written at the same
     times; where it exists already, training goes on from it, with the same result as if it had never stopped.
     Started by torchrun, each process takes its share of every batch and the gradients are averaged.

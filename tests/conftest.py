@@ -1,6 +1,7 @@
 """What holds in every test: one thread, no progress bars, the same random examples on every machine."""
 
 import os
+import sys
 
 # Before torch is imported: under load two OpenMP threads stall each other, and the last digits depend on their number.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -21,13 +22,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "course"))
 
 @pytest.fixture(autouse=True)
 def _leave_torch_as_it_was():
-    """`reproducible` changes torch's global settings; no test may depend on which test ran before it."""
-    import sys
-
-    torch = sys.modules.get("torch")
-    if torch is None:
-        yield
-        return
-    dtype = torch.get_default_dtype()
+    """`reproducible` changes torch's default type; no test may depend on which test ran before it."""
+    before = sys.modules["torch"].get_default_dtype() if "torch" in sys.modules else None
     yield
-    torch.set_default_dtype(dtype)
+    if "torch" in sys.modules:
+        torch = sys.modules["torch"]
+        torch.set_default_dtype(before or torch.float32)

@@ -270,7 +270,7 @@ def test_conda_gets_the_same_pins_and_the_same_pythons():
     python, pip = environment["dependencies"][0], environment["dependencies"][-1]["pip"]
     assert Requirement(python).specifier == SpecifierSet(PROJECT["requires-python"])
     assert pip == ["-r requirements.txt", "-e ."], "the pins stand in requirements.txt alone"
-    assert environment["dependencies"][1:-1] == ["pip"], "a package that conda installed would not have the pinned version"
+    assert environment["dependencies"][1:-1] == ["pip"], "what conda installed would not have the pinned version"
 
 
 def test_compiling_pins_keeps_the_header_and_leaves_out_what_torch_brings():
@@ -315,11 +315,11 @@ def test_a_port_out_of_range_is_refused():
 
 
 def test_jupyterlab_is_bound_to_this_computer_and_wants_its_token():
-    arguments = lab.server_arguments(9999, "secret", "notebooks/00_start_here.ipynb")
+    arguments = lab.server_arguments(9999, "secret")
     assert "--ServerApp.ip=127.0.0.1" in arguments and "--IdentityProvider.token=secret" in arguments
     assert "--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb" in arguments
     assert not any("open_browser" in argument for argument in arguments)
-    assert "--ServerApp.open_browser=False" in lab.server_arguments(9999, "secret", "x", browser=False)
+    assert "--ServerApp.open_browser=False" in lab.server_arguments(9999, "secret", browser=False)
 
 
 def test_the_stamp_can_be_read_by_eye(clone, calls):

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+SETTINGS = ROOT / "tools" / "jupyterlab"
 FIRST_NOTEBOOK = "notebooks/00_start_here.ipynb"
 FIRST_PORT, PORTS_TRIED = 8888, 50
 
@@ -52,7 +53,9 @@ def choose_port(wanted: int | None, first: int = FIRST_PORT) -> int:
     raise PortTaken(f"ports {first} to {first + PORTS_TRIED - 1} are all taken: name a free one with PORT=")
 
 
-def server_arguments(port: int, token: str, notebook: str, browser: bool = True) -> list[str]:
+def server_arguments(
+    port: int, token: str, notebook: str = FIRST_NOTEBOOK, browser: bool = True, root: Path = ROOT
+) -> list[str]:
     """JupyterLab's settings: loopback and token, whatever a reader's own configuration says.
 
     The list is handed over inside this process, so that the token never shows among the computer's processes.
@@ -63,12 +66,13 @@ def server_arguments(port: int, token: str, notebook: str, browser: bool = True)
         "--ServerApp.port_retries=0",
         "--ServerApp.allow_remote_access=False",
         f"--IdentityProvider.token={token}",
-        f"--ServerApp.root_dir={ROOT}",
+        f"--ServerApp.root_dir={root}",
         f"--LabApp.default_url=/lab/tree/{notebook}",
         # The course works without a network, so JupyterLab asks it for nothing: no updates, no news, no extensions.
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.news_url=None",
         "--LabApp.extension_manager=readonly",
+        f"--LabApp.app_settings_dir={SETTINGS}",  # ... nor does it ask the reader whether it should
         # Only what needs attention is said; the address is printed by main. Control-C stops without asking again.
         "--ServerApp.log_level=WARN",
         "--LabApp.log_level=WARN",
@@ -86,7 +90,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int, help="the port to listen on; without it the first free one from 8888 on")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.add_argument("--notebook", default=FIRST_NOTEBOOK, help="the notebook to open")
-    chosen = parser.parse_args(arguments)
+    parser.add_argument("--root", type=Path, default=ROOT, help="the folder to serve")
+    chosen, settings = parser.parse_known_args(arguments)  # whatever else is said is meant for JupyterLab
     try:
         port = choose_port(chosen.port)
     except PortTaken as error:
@@ -98,7 +103,8 @@ def main(arguments: list[str] | None = None) -> int:
     token = secrets.token_hex(24)
     print("JupyterLab starts in your browser. If none opens, open this address; Control-C here stops it.")
     print(f"    http://127.0.0.1:{port}/lab/tree/{chosen.notebook}?token={token}", flush=True)
-    LabApp.launch_instance(server_arguments(port, token, chosen.notebook, not chosen.no_browser))
+    ours = server_arguments(port, token, chosen.notebook, not chosen.no_browser, chosen.root.resolve())
+    LabApp.launch_instance([*settings, *ours])
     return 0
 
 

@@ -64,7 +64,7 @@ STAGES = [
     ),
     Stage("slow notebook tests", [*PYTEST, "tests/notebooks", "-m", "slow"]),
     Stage("notebooks", [*PYTEST, *NBVAL]),
-    Stage("browser", [*PYTEST, "tests/browser", "-m", "browser", "-rs"]),
+    Stage("browser", [*PYTEST, "tests/browser", "-rs"]),
     Stage(
         "notebooks, 2 threads",
         [*PYTEST, *NBVAL],

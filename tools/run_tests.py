@@ -71,9 +71,7 @@ STAGES = [
         portability=True,
         environment={"OMP_NUM_THREADS": "2", "TRANSFORMER_LIB_THREADS": "2"},
     ),
-    Stage(
-        "notebooks, plain CPU", [*PYTEST, *NBVAL], portability=True, environment={"ATEN_CPU_CAPABILITY": "default"}
-    ),
+    Stage("notebooks, plain CPU", [*PYTEST, *NBVAL], portability=True, environment={"ATEN_CPU_CAPABILITY": "default"}),
     Stage("notebooks, AVX2", [*PYTEST, *NBVAL], portability=True, environment={"ATEN_CPU_CAPABILITY": "avx2"}),
 ]
 

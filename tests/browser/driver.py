@@ -138,9 +138,7 @@ class Notebook:
         """Run every cell, as the Run menu does; afterwards each code cell's number, count and outputs."""
         finished = "notebook:run-all-cells"
         self.page.evaluate(f"() => {{ window.courseRun = window.jupyterapp.commands.execute('{finished}') }}")
-        self.page.wait_for_function(
-            "() => window.courseRun.then(() => true)", timeout=1000 * seconds, polling=500
-        )
+        self.page.wait_for_function("() => window.courseRun.then(() => true)", timeout=1000 * seconds, polling=500)
         self.wait_until_idle(30)
         return self.cells()
 

@@ -33,6 +33,7 @@ class RecurrentLanguageModel(nn.Module, LanguageModel):
     ):
         super().__init__()
         require(vocab_size >= 1, f"vocab_size: expected at least 1, got {vocab_size}")
+        require(d_x >= 1 and d_h >= 1, f"expected d_x and d_h of at least 1, got d_x={d_x}, d_h={d_h}")
         require(layers >= 1, f"layers: expected at least 1, got {layers}")
         self.vocab_size = vocab_size
         self.embedding = nn.Embedding(vocab_size, d_x)
@@ -44,8 +45,13 @@ class RecurrentLanguageModel(nn.Module, LanguageModel):
         """The last layer's h after each of the ids, (..., n, d_h), and the state of every layer."""
         ids = as_ids(ids, self.vocab_size)
         require(ids.shape[-1] > 0, "ids: expected at least one token, got none")
+        state = [None] * len(self.cells) if state is None else state
+        require(
+            len(state) == len(self.cells),
+            f"state: expected one for each of the {len(self.cells)} layers, got {len(state)}",
+        )
         H, states = self.dropout(self.embedding(ids)), []
-        for cell, before in zip(self.cells, state or [None] * len(self.cells), strict=True):
+        for cell, before in zip(self.cells, state, strict=True):
             H, after = unroll(cell, H, before)
             H = self.dropout(H)
             states.append(after)

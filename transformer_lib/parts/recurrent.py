@@ -142,7 +142,7 @@ def unroll(
     """
     require(X.dim() >= 2, f"X: expected shape (..., n, {cell.d_x}), got {tuple(X.shape)}")
     require_width("X", X, cell.d_x)
-    state = cell.initial_state(X.shape[:-2]) if state is None else state
+    state = _state_or_blank(cell, state, X.shape[:-2])
     H = []
     for projected in cell.project(X).unbind(dim=-2):
         state = cell.step(projected, state)
@@ -158,9 +158,21 @@ def hidden(state: State) -> Tensor:
 
 def _forward(cell: nn.Module, x: Tensor, state: State | None) -> State:
     require_width("x", x, cell.d_x)
-    state = cell.initial_state(x.shape[:-1]) if state is None else state
-    require_width("h", hidden(state), cell.d_h)
-    return cell.step(cell.project(x), state)
+    return cell.step(cell.project(x), _state_or_blank(cell, state, x.shape[:-1]))
+
+
+def _state_or_blank(cell: nn.Module, state: State | None, batch: tuple[int, ...]) -> State:
+    """The state, once its shape was found right: broadcast, or unpacked along its batch, it would be silently wrong."""
+    blank = cell.initial_state(batch)
+    require(
+        state is None or _shape(state) == _shape(blank),
+        f"state: expected shape {_shape(blank)}, h or (h, c) as the {type(cell).__name__} has it, got {_shape(state)}",
+    )
+    return blank if state is None else state
+
+
+def _shape(state: State | None) -> tuple:
+    return tuple(map(_shape, state)) if isinstance(state, tuple | list) else tuple(getattr(state, "shape", ()))
 
 
 def _sizes(d_x: int, d_h: int) -> int:

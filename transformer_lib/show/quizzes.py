@@ -111,6 +111,11 @@ class Question:
         options = (f"   {letter}) {answer['text']}" for letter, answer in zip(LETTERS, self.answers))
         return "\n".join([f"{self.number}. {self.text}", *options])
 
+    def markdown(self) -> str:
+        """The same as a list in Markdown."""
+        options = (f"   - {letter}) {answer['text']}" for letter, answer in zip(LETTERS, self.answers))
+        return "\n".join([f"{self.number}. {self.text}", *options])
+
 
 class Quiz:
     """All questions of a chapter and the count of right answers."""
@@ -133,6 +138,11 @@ class Quiz:
         questions = "\n\n".join(question.plain() for question in self.questions)
         return f"Quiz, {len(self.questions)} questions; run the cell to answer them.\n\n{questions}"
 
+    def markdown(self) -> str:
+        """The same with its mathematics set, for pages that show Markdown."""
+        questions = "\n\n".join(question.markdown() for question in self.questions)
+        return f"*Quiz, {len(self.questions)} questions; run the cell to answer them.*\n\n{questions}"
+
 
 def quiz(chapter: str, folder: Path | None = None) -> None:
     """Display a chapter's quiz: choose an answer and read what is right or wrong about it.
@@ -145,4 +155,4 @@ def quiz(chapter: str, folder: Path | None = None) -> None:
         FileNotFoundError, ValueError: as `load_quiz`.
     """
     shown = Quiz(load_quiz(chapter, folder))
-    emit({"text/plain": shown.plain(), **view(shown.box)})
+    emit({"text/plain": shown.plain(), "text/markdown": shown.markdown(), **view(shown.box)})

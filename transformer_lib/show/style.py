@@ -3,6 +3,7 @@
 Serves all chapters. Applied once, when `transformer_lib.show` is imported.
 """
 
+import dataclasses
 import logging
 
 COLOURS = {  # Okabe and Ito (2008), without the yellow, which is too pale for a line on white
@@ -14,6 +15,7 @@ COLOURS = {  # Okabe and Ito (2008), without the yellow, which is too pale for a
     "sky": "#56B4E9",
     "black": "#000000",
 }
+JAPANESE = "IPAexGothic"
 DOTS_PER_INCH = 100  # a 10-point letter is 14 pixels high: readable without zooming
 
 
@@ -26,10 +28,16 @@ def apply_style() -> None:
     import matplotlib
     import matplotlib_fontja  # noqa: F401  registers IPAexGothic, and makes it the default, which is undone below
 
+    from matplotlib.font_manager import fontManager
+
     log.setLevel(level)
+    # The Japanese font has one weight; said to be bold as well, it serves bold titles without a warning.
+    japanese = [font for font in fontManager.ttflist if font.name == JAPANESE]
+    if not any(font.weight == 700 for font in japanese):
+        fontManager.ttflist += [dataclasses.replace(font, weight=700) for font in japanese]
     matplotlib.rcParams.update(
         {
-            "font.family": ["DejaVu Sans", "IPAexGothic"],
+            "font.family": ["DejaVu Sans", JAPANESE],
             "font.size": 10,
             "axes.titlesize": 11,
             "axes.labelsize": 10,

@@ -1,9 +1,9 @@
-"""Where the repository and its data lie, found from this file, whatever the current folder.
+"""Where the repository's data lies, wherever Python was started.
 
-Used by every chapter's `load_corpus` and `load_trained`.
+Used by every chapter through `load_corpus` and `load_trained`.
 """
 
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "data"

@@ -27,7 +27,6 @@ def apply_style() -> None:
     log.setLevel(logging.ERROR)
     import matplotlib
     import matplotlib_fontja  # noqa: F401  registers IPAexGothic, and makes it the default, which is undone below
-
     from matplotlib.font_manager import fontManager
 
     log.setLevel(level)

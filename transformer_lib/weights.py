@@ -3,8 +3,8 @@
 Chapter 02 onwards: checkpoints and the committed trained models are such files.
 """
 
+import errno
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +12,18 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from .files import whole_file
+
 
 def write_weights(path: str | Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
     """Write tensors and a note about them as safetensors; the old file, if any, stays whole until the new one is."""
-    path = Path(path)
-    partial = path.with_name(path.name + ".partial")
     tensors = {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, str(partial), metadata={"about": json.dumps(about)})
-        os.replace(partial, path)
-    except (OSError, SafetensorError) as error:
-        raise OSError(
-            f"{path.name}: could not be written ({error}); nothing was changed; choose a folder you may write to"
-        ) from error
+    note = json.dumps(about)
+    with whole_file(path) as partial:
+        try:
+            save_file(tensors, str(partial), metadata={"about": note})
+        except SafetensorError as error:
+            raise OSError(errno.EIO, str(error)) from error
 
 
 def read_weights(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -36,12 +34,14 @@ def read_weights(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(str(path), framework="pt") as file:
             about = json.loads((file.metadata() or {}).get("about", "{}"))
-            return {name: file.get_tensor(name) for name in file.keys()}, about
+            # Copies: the tensors of safe_open are windows on the file, and would hold it open against the next write.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
     except (SafetensorError, ValueError) as error:
         raise ValueError(
             f"{path.name}: expected a whole safetensors file, got a damaged or truncated one "
             f"({path.stat().st_size} bytes); fetch or train it again"
         ) from error
+    return tensors, about if isinstance(about, dict) else {}
 
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor], source: str) -> None:

@@ -10,15 +10,16 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..checks import require
+from ..files import whole_file
 from ..parts.recurrent import GRUCell, LSTMCell, RNNCell
 from ..paths import DATA
-from ..text.tokenizers import CharTokenizer, Tokenizer, WordTokenizer
+from ..text.tokenizers import Tokenizer
 from ..weights import load_weights, read_weights, write_weights
 from .recurrent import RecurrentLanguageModel
 
 CELLS = {cell.__name__: cell for cell in (RNNCell, LSTMCell, GRUCell)}
 MODELS = {model.__name__: model for model in (RecurrentLanguageModel,)}
-TOKENIZERS = {tokenizer.kind: tokenizer for tokenizer in (CharTokenizer, WordTokenizer)}
 
 
 def load_card(name: str, folder: Path | None = None) -> dict[str, Any]:
@@ -38,26 +39,36 @@ def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Toke
     """A trained model in evaluation mode, in torch's default number format, with its tokenizer and its card."""
     folder = folder or DATA / "models"
     card = load_card(name, folder)
-    path = folder / f"{name}.tokenizer.json"
-    kind = json.loads(path.read_text(encoding="utf-8"))["kind"]
-    arguments = dict(card["arguments"])
+    arguments = dict(card.get("arguments", {}))
+    require(
+        card.get("model") in MODELS and arguments.get("cell", "LSTMCell") in CELLS,
+        f"{name}.json: expected a card of {', '.join(MODELS)} with a cell of {', '.join(CELLS)}, "
+        f"got {card.get('model')} with {arguments.get('cell')}; fetch it again",
+    )
     if "cell" in arguments:
         arguments["cell"] = CELLS[arguments["cell"]]
-    model = MODELS[card["model"]](**arguments)
+    tokenizer = Tokenizer.load(folder / f"{name}.tokenizer.json")
     tensors, _ = read_weights(folder / f"{name}.safetensors")
+    model = MODELS[card["model"]](**arguments)
     load_weights(model, {key: value.to(torch.get_default_dtype()) for key, value in tensors.items()}, name)
-    return model.eval(), TOKENIZERS[kind].load(path), card
+    return model.eval(), tokenizer, card
 
 
 def save_trained(
     name: str, model: nn.Module, tokenizer: Tokenizer, card: dict[str, Any], folder: Path | None = None
 ) -> None:
-    """Write weights (float32), tokenizer and card, in that order: a card stands only beside a whole model.
+    """Write weights (float32), tokenizer and card: none takes the old one's place before all are written.
 
     card: must hold "arguments", with which the model was made (a cell by its name), and whatever the notebooks read.
     """
     folder = folder or DATA / "models"
-    write_weights(folder / f"{name}.safetensors", {key: value.float() for key, value in model.state_dict().items()}, {})
-    tokenizer.save(folder / f"{name}.tokenizer.json")
+    require("arguments" in card, "card: expected the model's 'arguments', which load_trained needs, got none")
     content = json.dumps({"model": type(model).__name__} | card, ensure_ascii=False, indent=2)
-    (folder / f"{name}.json").write_text(content + "\n", encoding="utf-8", newline="\n")
+    with (  # left in reverse: the card comes last, and so stands only beside a whole model
+        whole_file(folder / f"{name}.json") as card_file,
+        whole_file(folder / f"{name}.tokenizer.json") as tokenizer_file,
+        whole_file(folder / f"{name}.safetensors") as weights_file,
+    ):
+        write_weights(weights_file, {key: value.float() for key, value in model.state_dict().items()}, {})
+        tokenizer.save(tokenizer_file)
+        card_file.write_text(content + "\n", encoding="utf-8", newline="\n")

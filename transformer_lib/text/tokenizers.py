@@ -4,7 +4,7 @@ Chapters 00 and 01; byte-pair and WordPiece tokenizers join them in later chapte
 """
 
 import json
-import os
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from ..checks import require
+from ..files import whole_file
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<s>", "</s>"
 
@@ -67,6 +68,12 @@ class Tokenizer:
 
         A token outside the vocabulary becomes <unk>; ValueError where the vocabulary has no <unk>.
         """
+        for special in [START] * start + [END] * end:
+            require(
+                special in self.ids,
+                f"text: expected {special} in the vocabulary, to mark the text's border, got none; "
+                f"train with specials=({special!r},)",
+            )
         tokens = [START] * start + self.split(text) + [END] * end
         unknown = self.ids.get(UNKNOWN)
         ids = [self.ids.get(token, unknown) for token in tokens]
@@ -81,7 +88,13 @@ class Tokenizer:
     def decode(self, ids: Iterable[int]) -> str:
         """The text of the ids. Start, end and padding are left out."""
         tokens = []
-        for i in map(int, ids):
+        for i in ids:
+            try:
+                i = operator.index(i)
+            except TypeError as error:
+                raise ValueError(
+                    f"ids: expected one text's token ids, whole numbers, got a {type(i).__name__}"
+                ) from error
             require(0 <= i < self.vocab_size, f"ids: expected 0 to {self.vocab_size - 1}, got {i}")
             if self.tokens[i] not in (PAD, START, END):
                 tokens.append(self.tokens[i])
@@ -93,34 +106,33 @@ class Tokenizer:
 
     def save(self, path: str | Path) -> None:
         """Write the tokenizer as JSON. The old file, if any, stays whole until the new one is."""
-        path = Path(path)
         content = json.dumps(
             {"kind": self.kind, "options": self.options(), "tokens": self.tokens}, ensure_ascii=False, indent=0
         )
-        partial = path.with_name(path.name + ".partial")
-        try:
+        with whole_file(path) as partial:
             partial.write_text(content + "\n", encoding="utf-8", newline="\n")
-            os.replace(partial, path)
-        except OSError as error:
-            raise OSError(
-                f"{path.name}: could not be written ({error.strerror}); choose a folder you may write to"
-            ) from error
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a tokenizer that `save` wrote."""
+        """Read a tokenizer that `save` wrote; `Tokenizer.load` reads one of any kind."""
         path = Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"{path.name}: expected a saved tokenizer, found no such file")
+        damaged = f"{path.name}: expected a tokenizer saved as JSON, got something else or a part of it; save it again"
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             kind, options, tokens = content["kind"], content["options"], content["tokens"]
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{path.name}: expected a saved tokenizer, found no such file") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{path.name}: expected a tokenizer saved as JSON, got something else or a part of it; save it again"
-            ) from error
-        require(kind == cls.kind, f"{path.name}: expected a {cls.kind} tokenizer, got a {kind} tokenizer")
-        return cls(tokens, **options)
+            raise ValueError(damaged) from error
+        kinds = {tokenizer.kind: tokenizer for tokenizer in (cls, *cls.__subclasses__()) if tokenizer is not Tokenizer}
+        require(
+            str(kind) in kinds, f"{path.name}: expected a {' or '.join(kinds)} tokenizer, got a {kind!s:.40} tokenizer"
+        )
+        require(isinstance(tokens, list) and all(isinstance(token, str) for token in tokens), damaged)
+        try:
+            return kinds[kind](tokens, **options)
+        except TypeError as error:
+            raise ValueError(damaged) from error
 
 
 class CharTokenizer(Tokenizer):
@@ -158,7 +170,7 @@ class WordTokenizer(Tokenizer):
 
     def split(self, text: str) -> list[str]:
         """What the pattern finds in the text, from left to right."""
-        return re.findall(self.pattern, text)
+        return [found.group() for found in re.finditer(self.pattern, text)]
 
     def join(self, tokens: Sequence[str]) -> str:
         """The tokens with a blank between them."""

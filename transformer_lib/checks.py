@@ -20,11 +20,12 @@ def as_ids(ids: Tensor | Sequence[int], vocab_size: int, name: str = "ids") -> T
     try:
         tensor = torch.as_tensor(ids)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{name}: expected whole numbers, all rows of one length, got {ids!r:.60}") from error
+        got = " ".join(repr(ids).split())[:60]  # one line, whatever it was
+        raise ValueError(f"{name}: expected whole numbers, all rows of one length, got {got}") from error
     if tensor.numel() == 0:
         tensor = tensor.long()
     require(
-        not tensor.is_floating_point() and tensor.dtype != torch.bool,
+        not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype != torch.bool,
         f"{name}: expected whole numbers (token ids), got {tensor.dtype}; encode the text first",
     )
     require(tensor.dim() in (1, 2), f"{name}: expected shape (n,) or (batch, n), got {tuple(tensor.shape)}")
@@ -36,6 +37,11 @@ def as_ids(ids: Tensor | Sequence[int], vocab_size: int, name: str = "ids") -> T
             "was the text encoded with this model's tokenizer?",
         )
     return tensor.long()
+
+
+def are_several(ids: Tensor | Sequence) -> bool:
+    """Whether these are several texts (sequences, or the rows of a tensor) and not one text's ids."""
+    return len(ids) > 0 and (isinstance(ids[0], Sequence) or getattr(ids[0], "ndim", 0) > 0)
 
 
 def require_width(name: str, x: Tensor, width: int) -> None:

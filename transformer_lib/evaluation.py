@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .checks import as_ids, require
+from .checks import are_several, as_ids, require
 from .protocols import LanguageModel
 
 
@@ -36,12 +36,15 @@ def mean_log_prob(
     not depend on `chunk` (that only bounds memory); or several texts, each read from a fresh start.
     """
     require(chunk >= 1, f"chunk: expected at least 1 token at a time, got {chunk}")
-    if len(ids) > 0 and isinstance(ids[0], Sequence):
+    if are_several(ids):
         by_length = defaultdict(list)  # texts of one length go through together: no padding
         for text in ids:
             require(len(text) >= 2, f"ids: expected at least 2 tokens in each text, got {len(text)}")
-            by_length[len(text)].append(text)
-        batches = [group[i : i + 256] for group in by_length.values() for i in range(0, len(group), 256)]
+            by_length[len(text)].append(text.tolist() if hasattr(text, "tolist") else text)
+        batches = []
+        for length, group in by_length.items():
+            size = max(1, chunk // length)
+            batches += [group[i : i + size] for i in range(0, len(group), size)]
         total = math.fsum(float(sentence_log_prob(model, batch).sum()) for batch in batches)
         return total / sum(len(text) - 1 for text in ids)
     ids = as_ids(ids, model.vocab_size)
@@ -61,8 +64,10 @@ def perplexity(model: LanguageModel, ids: Tensor | Sequence[int] | Sequence[Sequ
 
     Infinite where the model gives some token probability 0. ids and chunk as in `mean_log_prob`.
     """
-    mean = mean_log_prob(model, ids, chunk)
-    return math.exp(-mean) if mean > -math.inf else math.inf
+    try:
+        return math.exp(-mean_log_prob(model, ids, chunk))
+    except OverflowError:  # beyond what a float can hold, though no probability is 0
+        return math.inf
 
 
 def bits_per_token(

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .checks import require
+from .checks import as_ids, require
 
 
 class LanguageModel:
@@ -37,5 +37,10 @@ class LanguageModel:
 
     def score(self, ids: Tensor, targets: Tensor, state: Any = None) -> tuple[Tensor, Any]:
         """Log probability of each target, targets[..., t] following ids[..., t]: (..., n), and the new state."""
+        targets = as_ids(targets, self.vocab_size, "targets")
         log_probs, state = self.step(ids, state)
+        require(
+            targets.shape == log_probs.shape[:-1],
+            f"targets: expected the shape of ids {tuple(log_probs.shape[:-1])}, got {tuple(targets.shape)}",
+        )
         return log_probs.gather(-1, targets.unsqueeze(-1)).squeeze(-1), state

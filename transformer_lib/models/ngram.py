@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import as_ids, require
+from ..checks import are_several, as_ids, require
 from ..protocols import LanguageModel
 from .ngram_counts import NOT_YET, NGramCounts
 
@@ -21,18 +21,21 @@ def discounts(counts: np.ndarray, modified: bool) -> np.ndarray:
     r"""What Kneser-Ney takes off a count of 0, 1, 2, and 3 or more, estimated from how many counts are 1, 2, 3, 4.
 
     $Y = n_1 / (n_1 + 2 n_2)$; plain: $D = Y$ for all. Modified: $D_j = j - (j + 1) Y n_{j+1} / n_j$ for j = 1, 2, 3.
-    Where a text is too small for the estimate (some $n_j = 0$): 0.5, or 0.5, 1 and 1.5.
+    Where a text is too small for the estimate (some $n_j = 0$, or some $D_j \le 0$, which would leave nothing to tokens
+    never seen): 0.5, or 0.5, 1 and 1.5.
     Source: Chen and Goodman, An Empirical Study of Smoothing Techniques for Language Modeling (1999), section 3.
     """
     n = np.array([(counts == j).sum() for j in range(5)], dtype=float)
     enough = (n[1:] > 0).all() if modified else (n[1:3] > 0).all()
+    too_small = np.array([0, 0.5, 1.0, 1.5]) if modified else np.array([0, 0.5, 0.5, 0.5])
     if not enough:
-        return np.array([0, 0.5, 1.0, 1.5]) if modified else np.array([0, 0.5, 0.5, 0.5])
+        return too_small
     y = n[1] / (n[1] + 2 * n[2])
     if not modified:
         return np.array([0, y, y, y])
     j = np.array([1, 2, 3])
-    return np.array([0, *np.clip(j - (j + 1) * y * n[j + 1] / n[j], 0, j)])
+    off = j - (j + 1) * y * n[j + 1] / n[j]
+    return np.array([0, *off]) if (off > 0).all() else too_small
 
 
 def smooth(
@@ -96,8 +99,8 @@ class NGramModel(LanguageModel):
 
     def fit(self, ids: Tensor | Sequence[int] | Sequence[Sequence[int]]) -> Self:
         """Count the n-grams of a text (n,), or of several texts; none reaches across the border of two."""
-        several = len(ids) > 0 and isinstance(ids[0], Sequence)
-        texts = [np.asarray(as_ids(text, self.vocab_size, "text")) for text in (ids if several else [ids])]
+        texts = [np.asarray(as_ids(text, self.vocab_size, "text")) for text in (ids if are_several(ids) else [ids])]
+        require(all(text.ndim == 1 for text in texts), "ids: expected texts of token ids, got texts of texts")
         require(sum(map(len, texts)) > 0, "ids: expected a text of at least one token, got an empty one")
         self.counts = NGramCounts(texts, self.n, self.vocab_size)
         self._weigh()
@@ -106,7 +109,7 @@ class NGramModel(LanguageModel):
     def using(self, n: int | None = None, **changes) -> Self:
         """The same counts under another smoothing, or a smaller n: nothing is counted again."""
         settings = {"smoothing": self.smoothing, "k": self.k, "discount": self.discount} | changes
-        other = type(self)(n or self.n, self.vocab_size, **settings)
+        other = type(self)(self.n if n is None else n, self.vocab_size, **settings)
         self._require_counts(other.n)
         other.counts = self.counts
         other._weigh()
@@ -132,11 +135,12 @@ class NGramModel(LanguageModel):
     def score(self, ids: Tensor, targets: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Log probability of each target, without building whole distributions: what makes perplexity fast."""
         nodes, state, shape = self._read(ids, state)
-        target = as_ids(targets, self.vocab_size, "targets").numpy().ravel()
+        targets = as_ids(targets, self.vocab_size, "targets")
         require(
-            target.size == nodes[0].size,
+            targets.shape == shape,
             f"targets: expected the shape of ids {tuple(shape)}, got {tuple(targets.shape)}",
         )
+        target = targets.numpy().ravel()
         p = np.full(target.size, 1 / self.vocab_size)
         for order, context, used in self._orders(nodes):
             p[used] *= self.rest[order][context[used]]
@@ -176,6 +180,12 @@ class NGramModel(LanguageModel):
         ids = as_ids(ids, self.vocab_size)
         require(ids.numel() > 0, "ids: expected at least one token, got none")
         rows = ids.reshape(-1, ids.shape[-1])
+        if state is not None:
+            state = as_ids(state, self.vocab_size, "state")
+            require(
+                state.dim() == 2 and len(state) == len(rows),
+                f"state: expected the last tokens of {len(rows)} texts, got shape {tuple(state.shape)}",
+            )
         history = rows if state is None else torch.cat([state, rows], dim=1)
         nodes = [node[:, -rows.shape[1] :].ravel() for node in self.counts.walk(history.numpy(), self.n - 1)]
         return nodes, history[:, max(0, history.shape[1] - (self.n - 1)) :], ids.shape

@@ -3,6 +3,7 @@
 Chapter 01 defines `generate`; sampling rules and beam search join it in later chapters.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -28,7 +29,7 @@ def generate(
     generator: makes the draw repeatable. stop: end after this token. The model reads every token
     once, its state is carried along. Source: the textbook's 7.1.3.
     """
-    require(temperature >= 0, f"temperature: expected 0 or more, got {temperature}")
+    require(0 <= temperature < math.inf, f"temperature: expected a number from 0, got {temperature}")
     require(length >= 0, f"length: expected 0 or more tokens, got {length}")
     new = as_ids(prefix, model.vocab_size, "prefix")
     require(
@@ -47,7 +48,8 @@ def generate(
         if temperature == 0:
             new = log_probs.argmax(dim=-1, keepdim=True)
         else:
-            p = torch.softmax(log_probs.double() / temperature, dim=-1)
+            # The largest is 0 before it is divided: so it stays, however small the temperature.
+            p = torch.softmax((log_probs.double() - log_probs.max()) / temperature, dim=-1)
             new = torch.multinomial(p, 1, generator=generator)
         ids.append(int(new))
         if ids[-1] == stop:

@@ -31,7 +31,7 @@ def save_checkpoint(
                     tensors[f"optimizer.{number}.{name}"] = value
                 else:
                     plain[f"{number}.{name}"] = value
-        plain = {"values": plain, "groups": state["param_groups"]}
+        plain = {"kind": type(optimizer).__name__, "values": plain, "groups": state["param_groups"]}
     about = {"model": type(model).__name__, "step": step, "history": history or {}, "optimizer": plain}
     write_weights(path, tensors, about)
 
@@ -42,7 +42,7 @@ def load_checkpoint(
     """Load a checkpoint into the model (and the optimizer) and the random state; return the step and the history."""
     path = Path(path)
     tensors, about = read_weights(path)
-    if "step" not in about or "random.state" not in tensors:
+    if not {"model", "step", "history", "optimizer"} <= about.keys() or "random.state" not in tensors:
         raise ValueError(f"{path.name}: expected a checkpoint of save_checkpoint, got another safetensors file")
     if about["model"] != type(model).__name__:
         raise ValueError(f"{path.name}: expected a checkpoint of {type(model).__name__}, got one of {about['model']}")
@@ -51,6 +51,9 @@ def load_checkpoint(
     if optimizer is not None:
         if not about["optimizer"]:
             raise ValueError(f"{path.name}: expected a checkpoint with an optimizer, got one without; save it with one")
+        kind = about["optimizer"]["kind"]
+        if kind != type(optimizer).__name__:
+            raise ValueError(f"{path.name}: expected the state of {type(optimizer).__name__}, got that of {kind}")
         state: dict[int, dict[str, Any]] = {}
         entries = {
             name.removeprefix("optimizer."): tensor for name, tensor in tensors.items() if name.startswith("optimizer.")

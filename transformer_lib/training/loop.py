@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 from ..checks import as_ids, require
 from ..protocols import LanguageModel
 from .checkpoints import load_checkpoint, save_checkpoint
-from .processes import average_gradients, own_share, process_rank
+from .processes import average, average_gradients, own_share, process_rank, share_start
 
 
 @dataclass
@@ -70,7 +70,8 @@ def fit(
     batches: from the step's number to its batch; loss: from (model, batch) to a scalar; schedule: from the step's
     number to a factor on the learning rate; clip: gradients g with norm above it become $g \cdot clip / \|g\|$;
     evaluate: called every `every` steps and at the end, in evaluation mode. checkpoint: a file written at the same
-    times; where it exists already, training goes on from it, with the same result as if it had never stopped.
+    times; where it exists already, training goes on from it, with the same result as if it had never stopped. It is
+    written before the first step too: a folder that cannot be written to shows at once, not after an hour.
     Started by torchrun, each process takes its share of every batch and the gradients are averaged.
     """
     require(steps >= 1 and every >= 1, f"expected steps and every of at least 1, got {steps}, {every}")
@@ -78,8 +79,12 @@ def fit(
     start, history = 0, History()
     if checkpoint is not None and Path(checkpoint).exists():
         start, stored = load_checkpoint(checkpoint, model, optimizer)
+        stored["evaluations"] = [(step, value) for step, value in stored["evaluations"]]  # JSON knows no tuples
         history = History(**stored)
+    share_start(model)
     rates = [group.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups]
+    if checkpoint is not None and process_rank() == 0:
+        save_checkpoint(checkpoint, model, optimizer, start, vars(history))
     spent, clock = history.cpu_seconds, time.process_time()
     show = os.environ.get("TRANSFORMER_LIB_PROGRESS", "1") != "0" and process_rank() == 0
     with tqdm(total=steps, initial=start, disable=not show, desc="training", unit="step") as bar:
@@ -93,7 +98,7 @@ def fit(
             average_gradients(model)
             norm = nn.utils.clip_grad_norm_(model.parameters(), clip if clip is not None else float("inf"))
             optimizer.step()
-            history.loss.append(float(value.detach()))
+            history.loss.append(float(average(value.detach())))
             history.gradient_norm.append(float(norm))
             bar.update()
             if (step + 1) % every == 0 or step + 1 == steps:
@@ -105,5 +110,7 @@ def fit(
                 history.cpu_seconds = spent + time.process_time() - clock
                 if checkpoint is not None and process_rank() == 0:
                     save_checkpoint(checkpoint, model, optimizer, step + 1, vars(history))
+    for group in optimizer.param_groups:  # the learning rate as it came, for whatever trains next
+        group["lr"] = group.pop("initial_lr")
     model.eval()
     return history

@@ -33,14 +33,31 @@ def own_share(batch: Tensor) -> Tensor:
     return batch[process_rank() :: process_count()]
 
 
-def average_gradients(model: nn.Module) -> None:
-    """Give every process the mean of all processes' gradients."""
+def share_start(model: nn.Module) -> None:
+    """Give every process the first one's weights: averaged gradients fit only models that are the same."""
     if process_count() == 1:
         return
     if not dist.is_initialized():
         dist.init_process_group("gloo")
-    for parameter in model.parameters():
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-        dist.all_reduce(parameter.grad)
-        parameter.grad /= process_count()
+    for tensor in model.state_dict().values():
+        dist.broadcast(tensor, 0)
+
+
+def average(value: Tensor) -> Tensor:
+    """The mean of all processes' values."""
+    if process_count() == 1:
+        return value
+    value = value.clone()
+    dist.all_reduce(value)
+    return value / process_count()
+
+
+def average_gradients(model: nn.Module) -> None:
+    """Give every process the mean of all processes' gradients; a parameter that nobody has one for keeps none."""
+    if process_count() == 1:
+        return
+    parameters = list(model.parameters())
+    used = average(torch.tensor([float(parameter.grad is not None) for parameter in parameters]))
+    for parameter in (parameter for parameter, share in zip(parameters, used) if share > 0):
+        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        parameter.grad = average(gradient)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-# The stage "shapes" runs tests/parts and tests/models with every annotated shape checked; there jaxtyping may speak first.
+# The stage "shapes" checks every annotated shape in tests/parts and tests/models; there jaxtyping may speak first.
 SHAPES_CHECKED = os.environ.get("TRANSFORMER_LIB_SHAPES") == "1"
 
 

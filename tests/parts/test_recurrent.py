@@ -198,7 +198,9 @@ def test_what_goes_in_is_not_modified(cell_class, batch):
 
 @given(widths, widths)
 def test_weight_matrices_are_as_4_to_3_to_1(d_x, d_h):
-    numbers = {c: sum(p.numel() for p in c(d_x, d_h).parameters() if p.dim() == 2) for c in (LSTMCell, GRUCell, RNNCell)}
+    numbers = {
+        c: sum(p.numel() for p in c(d_x, d_h).parameters() if p.dim() == 2) for c in (LSTMCell, GRUCell, RNNCell)
+    }
     assert numbers[RNNCell] == d_h * (d_x + d_h)
     assert numbers[LSTMCell] == 4 * numbers[RNNCell]
     assert numbers[GRUCell] == 3 * numbers[RNNCell]

@@ -16,11 +16,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTEST = [sys.executable, "-m", "pytest", "-q"]
+# Where no notebook runs, the plugin that would run it stays out: loading it takes two seconds each time.
+PLAIN = [*PYTEST, "-p", "no:nbval"]
 # Notebooks that train take up to 1 GiB each: never more than four side by side.
 JOBS = int(os.environ.get("JOBS") or min(4, os.cpu_count() or 1))
 PARALLEL = ["-n", str(JOBS), "--dist", "loadscope"]
 # --nbval compares every output; the current environment's kernel runs it, not one that happens to be registered.
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", *PARALLEL, "notebooks"]
+
+# What has a stage of its own.
+OTHER_STAGES = ["notebooks", "browser", "test_layout.py", "test_setup.py"]
 
 
 @dataclass(frozen=True)
@@ -48,23 +53,23 @@ STAGES = [
     ),
     Stage("notebooks in order", [sys.executable, "-m", "tools.notebooks", "check"], quick=True),
     Stage("concordance", [sys.executable, "-m", "tools.concordance", "--check"], quick=True),
-    Stage("notebook rules", [*PYTEST, "tests/notebooks", "-m", "not slow"], quick=True),
-    Stage("layout", [*PYTEST, "tests/test_layout.py", "tests/test_setup.py", "-m", "not slow"], quick=True),
-    Stage("unit tests", [*PYTEST, *PARALLEL, "tests", "--ignore=tests/notebooks", "--ignore=tests/browser"]),
+    Stage("notebook rules", [*PLAIN, "tests/notebooks", "-m", "not slow"], quick=True),
+    Stage("layout", [*PLAIN, "tests/test_layout.py", "tests/test_setup.py", "-m", "not slow"], quick=True),
+    Stage("unit tests", [*PLAIN, *PARALLEL, "tests", *(f"--ignore=tests/{name}" for name in OTHER_STAGES)]),
     Stage(
         "shapes",
         # The same tests, with every shape in a signature checked at run time.
         [
-            *PYTEST,
+            *PLAIN,
             "--jaxtyping-packages=transformer_lib.parts,transformer_lib.models,beartype.beartype",
             "tests/parts",
             "tests/models",
         ],
         environment={"TRANSFORMER_LIB_SHAPES": "1"},
     ),
-    Stage("slow notebook tests", [*PYTEST, "tests/notebooks", "-m", "slow"]),
+    Stage("slow notebook tests", [*PLAIN, "tests/notebooks", "-m", "slow"]),
     Stage("notebooks", [*PYTEST, *NBVAL]),
-    Stage("browser", [*PYTEST, "tests/browser", "-rs"]),
+    Stage("browser", [*PLAIN, "tests/browser", "-rs"]),
     Stage(
         "notebooks, 2 threads",
         [*PYTEST, *NBVAL],

@@ -455,25 +455,30 @@ def table(head: list[str], rows: list[list]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in shown) + "\n"
 
 
+def vocabulary_row(name: str, train: str, words: dict[str, list[str]]) -> list:
+    """Sizes of the training text's vocabularies, and the share of test words unknown at a least count of 1 and of 2."""
+    count = Counter(words["train"])
+    row = [name, len(set(train)), len(count), sum(n >= 2 for n in count.values())]
+    for least in (1, 2):
+        unknown = sum(count[word] < least for word in words["test"]) / len(words["test"])
+        row.append(f"{100 * unknown:.2f} %")
+    return row
+
+
 def counts_section(corpora: dict[str, dict[str, str]]) -> str:
     files, vocabularies = [], []
     for name, splits in corpora.items():
+        words = {split: words_of(name, splits[split]) for split in SPLITS}
         for split in SPLITS:
             raw = splits[split].encode()
             row = [f"`{file_name(name, split)}`", len(raw), len(splits[split]), splits[split].count("\n")]
-            files.append(row + [len(words_of(name, splits[split])), f"`{hashlib.sha256(raw).hexdigest()[:16]}`"])
-        sides = {name: splits}
+            files.append(row + [len(words[split]), f"`{hashlib.sha256(raw).hexdigest()[:16]}`"])
         if name == "tatoeba":
-            sides = {f"{name}, Japanese": splits, f"{name}, English": {s: column(splits[s], 2) for s in SPLITS}}
-        for side, texts in sides.items():
-            words = {s: words_of("" if "English" in side else name, texts[s]) for s in SPLITS}
-            characters = set(column(texts["train"], 1) if "Japanese" in side else texts["train"])
-            count = Counter(words["train"])
-            row = [side, len(characters), len(count), sum(n >= 2 for n in count.values())]
-            for least in (1, 2):
-                unknown = sum(count[word] < least for word in words["test"]) / len(words["test"])
-                row.append(f"{100 * unknown:.2f} %")
-            vocabularies.append(row)
+            vocabularies.append(vocabulary_row(f"{name}, Japanese", column(splits["train"], 1), words))
+            splits = {split: column(splits[split], 2) for split in SPLITS}
+            words = {split: words_of("", splits[split]) for split in SPLITS}
+            name += ", English"
+        vocabularies.append(vocabulary_row(name, splits["train"], words))
     head = ["file", "bytes", "characters", "lines", "words", "sha256 begins"]
     text = table(head, files) + "\nWhat a model meets: the vocabulary of the training text, "
     text += "and the share of the test text's words that are not in it.\n\n"
@@ -496,6 +501,36 @@ def splits_section(facts: dict[str, dict]) -> str:
         text += f"{left_out['validation']} of validation\n"
     steps = [[step, number] for step, number in facts["tatoeba"]["steps"].items()]
     return text + "\nThe way to the Tatoeba pairs:\n\n" + table(["", "pairs"], steps)
+
+
+def one_word_away(train: list[list[str]], test: list[list[str]]) -> float:
+    """Share of test sentences that differ from some training sentence by one word: another one, one more, one less."""
+
+    def one_less(words):
+        return {(*words[:k], *words[k + 1 :]) for k in range(len(words))}
+
+    def one_open(words):
+        return {(*words[:k], None, *words[k + 1 :]) for k in range(len(words))}
+
+    whole = {tuple(words) for words in train}
+    shorter = set().union(*map(one_less, train))
+    opened = set().union(*map(one_open, train))
+    near = [tuple(w) in shorter or one_less(w) & whole or one_open(w) & opened for w in test]
+    return sum(map(bool, near)) / len(test)
+
+
+def near_section(splits: dict[str, str]) -> str:
+    """How near to the training sentences the test sentences of Tatoeba are: no sentence is shared, many are similar."""
+    english = {s: [english_words(line) for line in column(splits[s], 2).splitlines()] for s in ("train", "test")}
+    japanese = {
+        s: [[word for word in line.split(" ") if re.search(r"\w", word)] for line in column(splits[s], 3).splitlines()]
+        for s in ("train", "test")
+    }
+    return (
+        "Short everyday sentences resemble each other. Of the test sentences "
+        f"{100 * one_word_away(**english):.0f} % in English and {100 * one_word_away(**japanese):.0f} % in Japanese "
+        "differ from a training sentence by one word.\n"
+    )
 
 
 def between(text: str, marker: str, section: str) -> str:
@@ -529,6 +564,7 @@ def build(sources: Path | None) -> dict[str, bytes]:
     readme = (HERE / "README.md").read_text(encoding="utf-8")
     readme = between(readme, "counts", counts_section(corpora))
     readme = between(readme, "splits", splits_section(facts))
+    readme = between(readme, "near", near_section(corpora["tatoeba"]))
     files["README.md"] = readme.encode()
     files["checksums.json"] = (json.dumps(checksums, indent=2) + "\n").encode()
     return files

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from transformer_lib import paths
+from .. import paths
 
 __all__ = ["Corpus", "Pair", "load_corpus"]
 

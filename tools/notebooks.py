@@ -9,7 +9,9 @@ Without names: all chapters and solutions. Executing an unchanged notebook again
 
 import argparse
 import hashlib
+import json
 import os
+import re
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +24,8 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 KEPT = {"jupyter", "reason", "tags", "textbook"}  # what a cell's metadata may hold; editors add their own
 NEVER_STORED = "application/vnd.jupyter.widget-view+json"  # points to a kernel that is gone
 TIMEOUT = 600  # seconds a cell
+FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
 
 
 def all_notebooks(root: Path = ROOT) -> list[Path]:
@@ -30,21 +34,30 @@ def all_notebooks(root: Path = ROOT) -> list[Path]:
     return [*sorted(folder.glob("*.ipynb")), *sorted((folder / "solutions").glob("*.ipynb"))]
 
 
-def read(path: Path) -> nbformat.NotebookNode:
-    """Read a notebook.
+def from_text(text: str, name: str) -> nbformat.NotebookNode:
+    """A notebook out of a file's text; `name` is what an error calls it.
 
     Raises:
-        ValueError: the file is no notebook.
+        ValueError: the text is no notebook of format 4.
     """
     try:
-        return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
-    except Exception as error:
-        raise ValueError(f"{path.name} should be a notebook in JSON; it is not: {str(error).splitlines()[0]}") from None
+        content = json.loads(text)
+        if content["nbformat"] != 4:
+            raise ValueError(f"it has format {content['nbformat']}")
+        return nbformat.v4.reads(text)  # nbformat.reads would invent a random id where one is missing or double
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
+        raise ValueError(f"{name} should be a notebook of format 4; it is not: {reason}") from None
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    """A notebook out of its file; ValueError as `from_text`."""
+    return from_text(path.read_text(encoding="utf-8"), path.name)
 
 
 def as_text(notebook: nbformat.NotebookNode) -> str:
     """The notebook as the file holds it, with one newline at the end."""
-    return nbformat.writes(notebook).rstrip("\n") + "\n"
+    return nbformat.v4.writes(notebook).rstrip("\n") + "\n"
 
 
 def write(path: Path, notebook: nbformat.NotebookNode) -> None:
@@ -52,6 +65,22 @@ def write(path: Path, notebook: nbformat.NotebookNode) -> None:
     partial = path.with_suffix(".ipynb.partial")
     partial.write_text(as_text(notebook), encoding="utf-8", newline="\n")
     partial.replace(path)
+
+
+def headings_of(markdown: str) -> list[tuple[int, str]]:
+    """The headings outside fenced code: (level, words)."""
+    return [(len(marks), words.strip()) for marks, words in HEADING.findall(FENCED.sub("", markdown))]
+
+
+def plain_words(heading: str) -> str:
+    """A heading as it is read: without the marks of Markdown."""
+    heading = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    return re.sub(r"[`*]|(?<!\w)_|_(?!\w)", "", heading).strip()
+
+
+def notebook_anchor(heading: str) -> str:
+    """The anchor that JupyterLab and nbconvert give a heading."""
+    return plain_words(heading).replace(" ", "-")
 
 
 def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -114,7 +143,7 @@ def execute(path: Path) -> None:
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-    notebook = read(path)
+    notebook = normalise(read(path))
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -142,12 +171,16 @@ def execute(path: Path) -> None:
 def faults(path: Path) -> list[str]:
     """What keeps a notebook from being committed: one line each."""
     text = path.read_text(encoding="utf-8")
-    notebook = read(path)
+    notebook = from_text(text, path.name)
     found = []
     if not counted(notebook):
         found.append(f"{path.name}: cells are not executed 1 to n: run python -m tools.notebooks execute {path.name}")
     if as_text(normalise(notebook)) != text:
         found.append(f"{path.name}: not normalised: run python -m tools.notebooks normalise {path.name}")
+    try:
+        nbformat.validate(notebook)
+    except nbformat.ValidationError as error:
+        found.append(f"{path.name}: not valid: {str(error).splitlines()[0]}")
     return found
 
 

@@ -18,11 +18,12 @@ import ipywidgets
 import numpy as np
 import torch
 
+from transformer_lib.paths import ROOT
 from transformer_lib.show.figures import emit
 from transformer_lib.show.panels import panel
 from transformer_lib.show.widgets import view
 
-EXERCISES = Path(__file__).resolve().parents[2] / "notebooks" / "exercises"
+EXERCISES = ROOT / "notebooks" / "exercises"
 RIGHT = "right"
 NOT_ANSWERED = "not answered"
 

@@ -4,7 +4,6 @@ Chapter 01. Counting is done for whole texts at once, so that a million characte
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Self
 
 import numpy as np
 import torch
@@ -97,7 +96,7 @@ class NGramModel(LanguageModel):
         self.n, self.vocab_size, self.smoothing, self.k, self.discount = n, vocab_size, smoothing, k, discount
         self.counts: NGramCounts | None = None
 
-    def fit(self, ids: Tensor | Sequence[int] | Sequence[Sequence[int]]) -> Self:
+    def fit(self, ids: Tensor | Sequence[int] | Sequence[Sequence[int] | Tensor]) -> "NGramModel":
         """Count the n-grams of a text (n,), or of several texts; none reaches across the border of two."""
         texts = [np.asarray(as_ids(text, self.vocab_size, "text")) for text in (ids if are_several(ids) else [ids])]
         require(all(text.ndim == 1 for text in texts), "ids: expected texts of token ids, got texts of texts")
@@ -106,7 +105,7 @@ class NGramModel(LanguageModel):
         self._weigh()
         return self
 
-    def using(self, n: int | None = None, **changes) -> Self:
+    def using(self, n: int | None = None, **changes) -> "NGramModel":
         """The same counts under another smoothing, or a smaller n: nothing is counted again."""
         settings = {"smoothing": self.smoothing, "k": self.k, "discount": self.discount} | changes
         other = type(self)(self.n if n is None else n, self.vocab_size, **settings)

@@ -57,10 +57,10 @@ class NGramCounts:
 
     def of(self, tokens: np.ndarray) -> int:
         """The count of one run of tokens."""
-        number = np.zeros((), dtype=np.int64)
-        for order, token in enumerate(tokens, start=1):
+        number = np.zeros(1, dtype=np.int64)
+        for order, token in enumerate(tokens[:, None], start=1):
             number = self.find(order, number, token)
-        return int(self.counts[len(tokens)][number]) if number >= 0 else 0
+        return int(self.counts[len(tokens)][number[0]]) if number[0] >= 0 else 0
 
     def walk(self, history: np.ndarray, longest: int) -> list[np.ndarray]:
         """For order 0 .. longest: the number of the run of that many tokens ending at each place of (batch, length).

@@ -30,26 +30,29 @@ def load_card(name: str, folder: Path | None = None) -> dict[str, Any]:
         there = ", ".join(sorted(p.stem for p in folder.glob("*.json") if not p.stem.endswith(".tokenizer"))) or "none"
         raise FileNotFoundError(f"{name}: expected a trained model under data/models (there: {there}); see recipes/")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path.name}: expected a card in JSON, got a damaged file; fetch it again") from error
+        card = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        card = None
+    if not isinstance(card, dict):
+        raise ValueError(f"{path.name}: expected a card in JSON, got a damaged file; fetch it again")
+    return card
 
 
 def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Tokenizer, dict[str, Any]]:
     """A trained model in evaluation mode, in torch's default number format, with its tokenizer and its card."""
     folder = folder or DATA / "models"
     card = load_card(name, folder)
-    arguments = dict(card.get("arguments", {}))
-    require(
-        card.get("model") in MODELS and arguments.get("cell", "LSTMCell") in CELLS,
-        f"{name}.json: expected a card of {', '.join(MODELS)} with a cell of {', '.join(CELLS)}, "
-        f"got {card.get('model')} with {arguments.get('cell')}; fetch it again",
-    )
-    if "cell" in arguments:
-        arguments["cell"] = CELLS[arguments["cell"]]
+    arguments = card.get("arguments")
+    try:
+        cell = {"cell": CELLS[arguments["cell"]]} if "cell" in arguments else {}
+        model = MODELS[card.get("model")](**arguments | cell)
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"{name}.json: expected a card with the arguments of a {' or '.join(MODELS)} and a cell of "
+            f"{', '.join(CELLS)}, got {card.get('model')} with {arguments}; fetch it again"
+        ) from error
     tokenizer = Tokenizer.load(folder / f"{name}.tokenizer.json")
     tensors, _ = read_weights(folder / f"{name}.safetensors")
-    model = MODELS[card["model"]](**arguments)
     load_weights(model, {key: value.to(torch.get_default_dtype()) for key, value in tensors.items()}, name)
     return model.eval(), tokenizer, card
 

@@ -87,6 +87,16 @@ def test_a_callback_that_breaks_at_an_extreme_breaks_at_once(control, value, dis
     assert len(displayed) == 1 and control.value == start
 
 
+def test_a_figure_that_cannot_be_laid_out_breaks_at_once(displayed):
+    def draw(n):
+        figure, ax = plt.subplots()
+        ax.set_title("$\\frac{1}$" if n == 9 else "fine")  # mathematics that cannot be set
+        return figure
+
+    with pytest.raises(ValueError, match="Expected"):
+        explore(draw, alt="a", n=ipywidgets.IntSlider(5, 2, 9))
+
+
 def test_extremes_are_all_that_a_choice_offers():
     assert list(extremes(ipywidgets.Dropdown(options={"one": 1, "two": 2, "three": 3}))) == [1, 2, 3]
     assert list(extremes(ipywidgets.FloatSlider(value=0.5, min=0.25, max=1))) == [0.25, 1]

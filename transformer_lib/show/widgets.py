@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import ipywidgets
 import matplotlib.pyplot as plt
 
+from transformer_lib.show.digest import describe
 from transformer_lib.show.figures import emit, render, require_alt, require_figure
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -52,7 +53,7 @@ class Explorer:
                 control.description = name.replace("_", " ")
             control.style.description_width = "initial"
             for value in list(extremes(control)):  # a callback that breaks at an end of a slider breaks here
-                self.picture({**self.values(), name: value})
+                self.picture({**self.values(), name: value}, drawn=False)
         self.output = ipywidgets.Output()
         self.data, self.metadata = self.picture(self.values())
         self._put()
@@ -69,13 +70,20 @@ class Explorer:
         told = (f"{control.description} = {control.value!r}" for control in self.controls.values())
         return f"Controls, live when the notebook runs: {', '.join(told)}"
 
-    def picture(self, values: dict) -> tuple[dict, dict]:
-        """Draw at these values; close the figure and whatever else `draw` left open."""
+    def picture(self, values: dict, drawn: bool = True) -> tuple[dict, dict]:
+        """Draw at these values; close the figure and whatever else `draw` left open.
+
+        With `drawn=False` the figure is laid out to see whether it can be, but no PNG is made: a third of the time.
+        """
         before = set(plt.get_fignums())
         try:
             figure = require_figure(self.draw(**values), "explore expects draw to return")
             alt = self.alt(**values) if callable(self.alt) else self.alt
-            return render(figure, require_alt(alt, "explore"))
+            alt = require_alt(alt, "explore")
+            if drawn:
+                return render(figure, alt)
+            figure.draw_without_rendering()
+            return {"text/plain": describe(figure)}, {}
         finally:
             for number in set(plt.get_fignums()) - before:
                 plt.close(number)

@@ -44,6 +44,7 @@ test-portability: setup ## run the notebooks with two threads and as older proce
 
 notebooks: setup ## run every notebook anew and normalise it (NOTEBOOK=... names one)
 	@OMP_NUM_THREADS=1 TRANSFORMER_LIB_PROGRESS=0 $(VENV_PYTHON) -m tools.notebooks execute $(NOTEBOOK)
+	@$(VENV_PYTHON) -m tools.concordance
 
 models: setup ## train every model of data/models again
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m recipes

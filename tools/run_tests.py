@@ -25,16 +25,17 @@ PARALLEL = ["-n", str(JOBS), "--dist", "loadscope"]
 NBVAL = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", *PARALLEL, "notebooks"]
 
 # What has a stage of its own.
-OTHER_STAGES = ["notebooks", "browser", "test_layout.py", "test_setup.py"]
+OTHER_STAGES = ["notebooks", "browser"]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One command: `quick` ones make up `make check`; `portability` ones run only when asked for."""
+    """One command: `quick` ones make up `make check`, `extra` ones run nowhere else; `portability` only when asked for."""
 
     name: str
     command: list[str]
     quick: bool = False
+    extra: bool = False
     portability: bool = False
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -54,7 +55,8 @@ STAGES = [
     Stage("notebooks in order", [sys.executable, "-m", "tools.notebooks", "check"], quick=True),
     Stage("concordance", [sys.executable, "-m", "tools.concordance", "--check"], quick=True),
     Stage("notebook rules", [*PLAIN, "tests/notebooks", "-m", "not slow"], quick=True),
-    Stage("layout", [*PLAIN, "tests/test_layout.py", "tests/test_setup.py", "-m", "not slow"], quick=True),
+    # `make test` runs these among the unit tests.
+    Stage("layout", [*PLAIN, "tests/test_layout.py", "tests/test_setup.py", "-m", "not slow"], quick=True, extra=True),
     Stage("unit tests", [*PLAIN, *PARALLEL, "tests", *(f"--ignore=tests/{name}" for name in OTHER_STAGES)]),
     Stage(
         "shapes",
@@ -147,8 +149,9 @@ def chosen_stages(quick: bool = False, portability: bool = False, only: list[str
             names = ", ".join(stage.name for stage in STAGES)
             raise SystemExit(f"tests: no stage is called {', '.join(sorted(unknown))}; the stages are {names}")
         return [stage for stage in STAGES if stage.name in only]
-    stages = [stage for stage in STAGES if stage.portability == portability]
-    return [stage for stage in stages if stage.quick] if quick else stages
+    if quick:
+        return [stage for stage in STAGES if stage.quick]
+    return [stage for stage in STAGES if stage.portability == portability and not stage.extra]
 
 
 def main(arguments: list[str] | None = None) -> int:

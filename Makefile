@@ -46,8 +46,11 @@ notebooks: setup ## run every notebook anew and normalise it (NOTEBOOK=... names
 	@OMP_NUM_THREADS=1 TRANSFORMER_LIB_PROGRESS=0 $(VENV_PYTHON) -m tools.notebooks execute $(NOTEBOOK)
 	@$(VENV_PYTHON) -m tools.concordance
 
-models: setup ## train every model of data/models again
-	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m recipes
+models: setup ## train every model of data/models again; goes on where it was stopped (MODEL=... names a recipe)
+	@for recipe in $(if $(MODEL),recipes/$(MODEL).py,`grep -l '__name__ == "__main__"' recipes/*.py`); do \
+	name=`basename "$$recipe" .py`; echo "--- $$name ---"; \
+	OMP_NUM_THREADS=1 $(VENV_PYTHON) -m "recipes.$$name" || exit 1; \
+	done
 
 data: ## rebuild data/ byte for byte (an environment of its own, .venv-data)
 	@$(call with_suitable_python,--data)

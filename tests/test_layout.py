@@ -162,7 +162,7 @@ def test_every_public_name_is_explained(module):
 # ------------------------------------------------------------------------------------------------ clean text files
 
 TEXT = {".py", ".md", ".toml", ".yml", ".txt", ".ipynb", ".json", ""}
-FOREIGN = re.compile(r"/(?:home|Users)/(?!me/)\w+/|/(?:root|tmp|work)/\w|[A-Z]:\\\\?Users|site-packages" + "/")
+FOREIGN = re.compile(r"/(?:home|Users)/\w+/|/(?:root|tmp|work)/\w|[A-Z]:\\\\?Users|site-packages" + "/")
 
 
 def project_files() -> list[Path]:
@@ -200,6 +200,7 @@ def test_text_files_are_clean():
         path for path in project_files()
         if path.suffix in TEXT and not (path.relative_to(ROOT).parts[0] == "data" and path.suffix in {".txt", ""})
     ]  # fmt: skip
+    files.remove(ROOT / "tests/notebooks/test_rules_can_fail.py")  # plants such places, to see them found
     assert len(files) > 30
     wrong = {path.relative_to(ROOT).as_posix(): faults_of(path, path.read_bytes()) for path in files}
     wrong = {name: faults for name, faults in wrong.items() if faults}

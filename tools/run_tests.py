@@ -30,7 +30,7 @@ OTHER_STAGES = ["notebooks", "browser"]
 
 @dataclass(frozen=True)
 class Stage:
-    """One command: `quick` ones make up `make check`, `extra` ones run nowhere else; `portability` only when asked for."""
+    """One command: `quick` ones make up `make check`, `extra` ones nothing else; `portability` only on demand."""
 
     name: str
     command: list[str]

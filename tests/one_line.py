@@ -14,7 +14,7 @@ SHAPES_CHECKED = os.environ.get("TRANSFORMER_LIB_SHAPES") == "1"
 
 
 @contextmanager
-def one_line_error(*pieces: str, kind: type[Exception] = ValueError) -> Iterator[None]:
+def one_line_error(*pieces: str, kind: type[Exception] = ValueError) -> Iterator[pytest.ExceptionInfo]:
     """The block must raise this kind of error, on one line, and the line must hold all the pieces."""
     kinds: tuple[type[Exception], ...] = (kind,)
     if SHAPES_CHECKED:
@@ -22,7 +22,7 @@ def one_line_error(*pieces: str, kind: type[Exception] = ValueError) -> Iterator
 
         kinds = (kind, TypeCheckError)
     with pytest.raises(kinds) as caught:
-        yield
+        yield caught
     if type(caught.value).__name__ == "TypeCheckError":
         return
     message = str(caught.value)

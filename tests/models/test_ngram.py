@@ -139,7 +139,7 @@ def test_smoothing_leaves_no_token_without_probability(situation):
 
 
 def test_an_estimate_of_no_discount_is_no_reason_for_probability_zero():
-    """In such texts the formula for the modified discounts gives 0 or less: a context would keep nothing for the rest."""
+    """In such texts the formula for the modified discounts gives 0 or less: a context would keep nothing back."""
     generator = torch.Generator().manual_seed(1)
     least = min(
         float(NGramModel(3, 5).fit(torch.randint(0, 4, (60,), generator=generator)).log_probs(contexts)[:, -1].min())

@@ -552,6 +552,7 @@ def build(sources: Path | None) -> dict[str, bytes]:
     """Every file that this script writes: path below data/ -> bytes."""
     makers = {"shakespeare": shakespeare, "moby-dick": moby_dick, "bible": bible, "tatoeba": tatoeba}
     corpora, facts = {}, {}
+    tagger()  # if it is missing, say so before anything is downloaded
     with tempfile.TemporaryDirectory() as folder:
         for name, source in SOURCES.items():
             archive = sources / source.archive if sources else download(source, Path(folder))

@@ -135,6 +135,7 @@ def test_without_the_pinned_tokenizer(monkeypatch):
 
 
 def test_main_says_one_line_and_fails(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(prepare, "tagger", lambda: None)
     monkeypatch.setattr("sys.argv", ["prepare.py", "--sources", str(tmp_path)])
     assert prepare.main() == 1
     out, err = capsys.readouterr()

@@ -2,12 +2,14 @@
 
 import ast
 import builtins
+import contextlib
 import importlib
 import keyword
 import pkgutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import transformer_lib
 
@@ -17,23 +19,33 @@ OTHERS = {"np": "numpy", "plt": "matplotlib.pyplot", "F": "torch.nn.functional",
 IMPORTABLE = {"transformer_lib", "torch", "numpy", "matplotlib", "nltk", "ipywidgets", "math"}
 
 
-def _modules() -> Iterator[str]:
-    yield "transformer_lib"
-    for module in pkgutil.walk_packages([str(FOLDER)], "transformer_lib."):
-        yield module.name
+# Modules at the top that are for readers; the others (checks, files, ...) serve the library itself.
+FOR_READERS = {"transformer_lib.protocols", "transformer_lib.decoding", "transformer_lib.evaluation"}
+
+
+def _modules(folder: Path = FOLDER, name: str = "transformer_lib") -> Iterator[tuple[str, ModuleType]]:
+    """The library's packages, and the modules of those packages that do not say themselves what they offer.
+
+    What cannot be imported yet is left out; the library's own tests say so.
+    """
+    try:
+        package = importlib.import_module(name)
+    except Exception:
+        return
+    yield name, package
+    for module in pkgutil.iter_modules([str(folder)], f"{name}."):
+        if module.ispkg:
+            yield from _modules(folder / module.name.rpartition(".")[2], module.name)
+        elif module.name in FOR_READERS or (folder != FOLDER and not hasattr(package, "__all__")):
+            with contextlib.suppress(Exception):
+                yield module.name, importlib.import_module(module.name)
 
 
 @cache
 def public_names() -> dict[str, str]:
-    """Public name -> the module that offers it; of a module that cannot be imported yet, nothing."""
+    """The names that are offered to readers -> the module that offers them."""
     names = {}
-    for module_name in _modules():
-        if any(part.startswith("_") for part in module_name.split(".")):
-            continue
-        try:
-            module = importlib.import_module(module_name)
-        except Exception:  # under construction; the library's own tests say so
-            continue
+    for module_name, module in _modules():
         offered = getattr(module, "__all__", None)
         if offered is None:
             own = (name for name, value in vars(module).items() if getattr(value, "__module__", "") == module_name)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.notebooks.book import Book
 from tests.notebooks.code_rules import exercises_are_open
+from tests.notebooks.library_names import public_names
 from tests.notebooks.rules import RULES
 from tests.notebooks.samples import ALT, DIGEST, DRAW, PICTURE, chapter, code, in_folder, renumbered, solutions, stream
 
@@ -218,6 +219,15 @@ def test_a_planted_violation_is_noticed(name, change, said, tmp_path):
     faults = rule(in_folder(tmp_path, notebook))
     assert any(re.search(said, fault) for fault in faults), faults
     assert all("\n" not in fault and fault.startswith("01_good.ipynb") for fault in faults)
+
+
+def test_the_names_offered_to_readers():
+    names = public_names()
+    assert {"NGramModel", "RNNCell", "load_corpus", "perplexity", "generate", "fit", "reproducible", "show"} <= set(
+        names
+    )
+    assert names["RNNCell"] == "transformer_lib.parts.recurrent" and names["show"] == "transformer_lib.show"
+    assert not {"number", "render", "require", "torch", "np", "average"} & set(names)
 
 
 def test_every_rule_has_a_planted_violation():

@@ -302,6 +302,24 @@ def test_make_test_runs_every_stage_but_the_portability_ones():
         run_tests.chosen_stages(only=["nonsense"])
 
 
+@pytest.mark.slow
+def test_the_stage_shapes_checks_every_shape(tmp_path):
+    """Two batches that do not fit together: the annotation says so before any formula does."""
+    (tmp_path / "test_one.py").write_text(
+        "import pytest, torch\nfrom jaxtyping import TypeCheckError\n"
+        "from transformer_lib.parts.recurrent import RNNCell\n\n"
+        "def test_a():\n    with pytest.raises(TypeCheckError):\n"
+        "        RNNCell(2, 3).step(torch.zeros(2, 3), torch.zeros(5, 3))\n",
+        encoding="utf-8",
+    )
+    shapes = next(stage for stage in run_tests.STAGES if stage.name == "shapes")
+    command = [part for part in shapes.command if not part.startswith("tests/")]
+    checked = run_tests.Stage("with", [*command, str(tmp_path)])
+    unchecked = run_tests.Stage("without", [*run_tests.PLAIN, str(tmp_path)])
+    assert run_tests.run(checked, tmp_path).failed == 0
+    assert run_tests.run(unchecked, tmp_path).failed == 1
+
+
 def test_notebooks_are_compared_strictly():
     for stage in run_tests.STAGES:
         if stage.name.startswith("notebooks") and stage.is_pytest:

@@ -11,10 +11,11 @@ import sys
 import tokenize
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 import yaml
 
-from tools import run_tests
+from tools import overview, run_tests
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = sorted((ROOT / "transformer_lib").rglob("*.py"))
@@ -325,3 +326,22 @@ def test_notebooks_are_compared_strictly():
         if stage.name.startswith("notebooks") and stage.is_pytest:
             assert "--nbval" in stage.command and "--nbval-lax" not in stage.command
             assert stage.command[stage.command.index("--dist") + 1] == "loadscope"
+
+
+# ------------------------------------------------------------------------------------------------ the README's picture
+
+
+def test_the_picture_shows_what_the_textbook_calculates():
+    assert overview.hidden_states() == [[1, 0], [0.5, 1], [1.25, 1.5], [0.625, 1.75], [0, 1.875]]
+    figure, ax = plt.subplots()
+    overview.draw_unrolled(ax)
+    drawn = {text.get_text() for text in ax.texts}
+    plt.close(figure)
+    assert {"猫", "は", "魚", "が", "好き", "(0.625, 1.75)"} <= drawn
+
+
+def test_the_picture_is_described_for_those_who_cannot_see_it():
+    picture = re.search(
+        r"!\[(.*?)\]\(notebooks/figures/overview\.png\)", (ROOT / "README.md").read_text(encoding="utf-8")
+    )
+    assert picture and len(picture[1]) > 60

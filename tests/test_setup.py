@@ -19,7 +19,7 @@ from packaging.specifiers import SpecifierSet
 from tools import lab, setup_environment, setup_pins
 
 ROOT = Path(__file__).resolve().parents[1]
-needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+needs_make = pytest.mark.skipif(os.name == "nt" or shutil.which("make") is None, reason="needs make and sh")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

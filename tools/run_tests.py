@@ -115,6 +115,7 @@ def run(stage: Stage, folder: Path) -> Outcome:
         **os.environ,
         "OMP_NUM_THREADS": "1",  # under load two OpenMP threads stall each other; the stages are parallel themselves
         "TRANSFORMER_LIB_PROGRESS": "0",
+        "PYTHONIOENCODING": "utf-8",  # Windows' console would not take a Japanese word
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # a debugger's warning that would land in a notebook's output
         # A reader's own start-up files would run inside the notebooks.
         "IPYTHONDIR": str(folder / "ipython"),

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 from ..checks import as_ids, require
 from ..protocols import LanguageModel
 from .checkpoints import load_checkpoint, save_checkpoint
-from .processes import average, average_gradients, own_share, process_rank, share_start
+from .processes import average, average_gradients, own_share, process_rank, share_start, wait_for_all
 
 
 @dataclass
@@ -77,6 +77,7 @@ def fit(
     require(steps >= 1 and every >= 1, f"expected steps and every of at least 1, got {steps}, {every}")
     require(clip is None or clip > 0, f"clip: expected a number above 0 or None, got {clip}")
     start, history = 0, History()
+    wait_for_all()  # all must find the same checkpoint, or none
     if checkpoint is not None and Path(checkpoint).exists():
         start, stored = load_checkpoint(checkpoint, model, optimizer)
         stored["evaluations"] = [(step, value) for step, value in stored["evaluations"]]  # JSON knows no tuples

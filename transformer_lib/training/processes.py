@@ -33,14 +33,22 @@ def own_share(batch: Tensor) -> Tensor:
     return batch[process_rank() :: process_count()]
 
 
-def share_start(model: nn.Module) -> None:
-    """Give every process the first one's weights: averaged gradients fit only models that are the same."""
+def wait_for_all() -> None:
+    """Go on only when every process has come so far: what the first one was writing is then written."""
     if process_count() == 1:
         return
     if not dist.is_initialized():
         dist.init_process_group("gloo")
+    dist.barrier()
+
+
+def share_start(model: nn.Module) -> None:
+    """Give every process the first one's weights: averaged gradients fit only models that are the same."""
+    if process_count() == 1:
+        return
     for tensor in model.state_dict().values():
         dist.broadcast(tensor, 0)
+    wait_for_all()
 
 
 def average(value: Tensor) -> Tensor:

@@ -10,6 +10,8 @@ import xml.etree.ElementTree as ElementTree
 import nbformat
 import pytest
 
+from tests.notebooks.book import Book
+from tests.notebooks.output_rules import OUTPUT_RULES
 from tools.notebooks import ROOT, as_text, environment, from_text, normalise, read
 
 pytestmark = pytest.mark.slow
@@ -63,6 +65,7 @@ def results(tmp_path_factory):
     }
     (folder / "exercises" / "ch01_quiz.json").write_text(json.dumps({"chapter": "01", "questions": [question]}))
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in SOURCES.values()])
+    notebook.cells[list(SOURCES).index("listing")].metadata = {"tags": ["listing"]}
     notebook.cells[-1].metadata = {"tags": ["nbval-ignore-output"], "reason": "the time"}
     path = folder / "good.ipynb"
     path.write_text(as_text(normalise(notebook)), encoding="utf-8")
@@ -120,6 +123,12 @@ def test_executing_again_changes_no_byte_but_the_ignored(results):
     assert first.cells[-1].outputs != second.cells[-1].outputs
     first.cells[-1].outputs = second.cells[-1].outputs = []
     assert as_text(first) == as_text(second) and "image/png" in as_text(first)
+
+
+def test_what_show_leaves_behind_obeys_the_rules(results):
+    book = Book.of(results["stored"], ROOT / "notebooks" / "01_sample.ipynb")
+    faults = [fault for rule in OUTPUT_RULES for fault in rule(book)]
+    assert len(faults) == 1 and "shows" in faults[0]  # the time, in the ignored cell
 
 
 def test_nothing_is_displayed_twice_or_stored_that_needs_a_kernel(results):

@@ -3,14 +3,17 @@
 import copy
 import re
 
+import matplotlib.pyplot as plt
 import nbformat
 import pytest
 
 from tests.notebooks.book import Book
 from tests.notebooks.code_rules import exercises_are_open
 from tests.notebooks.library_names import public_names
+from tests.notebooks.output_rules import axes_are_labelled, figures_through_show
 from tests.notebooks.rules import RULES
 from tests.notebooks.samples import ALT, DIGEST, DRAW, PICTURE, chapter, code, in_folder, renumbered, solutions, stream
+from transformer_lib.show.figures import render
 
 HAND, LISTING, ASSERT, DRAWS, SHOWS, EXPLORES, IGNORES, ASKS, _, _, QUIZ = range(1, 12)  # execution counts
 
@@ -219,6 +222,33 @@ def test_a_planted_violation_is_noticed(name, change, said, tmp_path):
     faults = rule(in_folder(tmp_path, notebook))
     assert any(re.search(said, fault) for fault in faults), faults
     assert all("\n" not in fault and fault.startswith("01_good.ipynb") for fault in faults)
+
+
+@pytest.mark.parametrize(
+    "left_out, said",
+    [
+        ("nothing", None),
+        ("title", "without title"),
+        ("xlabel", "without x label"),
+        ("ylabel", "without y label"),
+        ("bar", "colour bar without a label"),
+    ],
+)
+def test_a_real_figure_is_read_as_it_was_drawn(left_out, said, tmp_path):
+    """The rule reads the digest: the two have to agree on how it is written."""
+    figure, (ax, off) = plt.subplots(1, 2)
+    labels = {"title": "It's \"猫\" y='x'", "xlabel": "step", "ylabel": "share"}
+    image = ax.imshow([[1, 2]])
+    ax.set(**{name: label for name, label in labels.items() if name != left_out})
+    figure.colorbar(image, label="" if left_out == "bar" else "weight")
+    off.set_axis_off()
+    data, metadata = render(figure, ALT)
+    notebook = chapter()
+    put(SHOWS, outputs=[{"output_type": "display_data", "data": data, "metadata": metadata}])(notebook)
+    book = in_folder(tmp_path, notebook)
+    faults = axes_are_labelled(book)
+    assert (len(faults) == 1 and said in faults[0]) if said else faults == []
+    assert figures_through_show(book) == []
 
 
 def test_the_names_offered_to_readers():

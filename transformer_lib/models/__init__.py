@@ -2,6 +2,6 @@
 
 from .ngram import NGramModel
 from .recurrent import RecurrentLanguageModel
-from .trained import load_trained
+from .trained import ladder, load_card, load_trained
 
-__all__ = ["NGramModel", "RecurrentLanguageModel", "load_trained"]
+__all__ = ["NGramModel", "RecurrentLanguageModel", "ladder", "load_card", "load_trained"]

@@ -4,6 +4,7 @@ Chapter 02 onwards: a notebook loads what would take too long to train live.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,27 @@ def save_trained(
         write_weights(weights_file, {key: value.float() for key, value in model.state_dict().items()}, {})
         tokenizer.save(tokenizer_file)
         card_file.write_text(content + "\n", encoding="utf-8", newline="\n")
+
+
+def ladder(folder: Path | None = None) -> list[dict[str, Any]]:
+    """The rungs there are so far, best last: name, parameters, training CPU-seconds, bits and nats a character.
+
+    All on the same held-out plays of Shakespeare, read from the cards of the recipes.
+    """
+    folder = folder or DATA / "models"
+    rungs = []
+    for path in sorted(folder.glob("*-shakespeare.json")):
+        card = load_card(path.stem, folder)
+        rungs += card["rungs"] if "rungs" in card else [_rung(path.stem.split("-")[0].upper(), card)]
+    return sorted(rungs, key=lambda rung: -rung["bits"])
+
+
+def _rung(name: str, card: dict[str, Any]) -> dict[str, Any]:
+    bits = card["figures"]["test_bits"]
+    return {
+        "name": name,
+        "parameters": card["parameters"],
+        "cpu_seconds": card["training_cpu_seconds"],
+        "bits": bits,
+        "nats": bits * math.log(2),
+    }

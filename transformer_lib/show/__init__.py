@@ -13,6 +13,7 @@ from transformer_lib.show.heatmaps import heatmap  # noqa: E402
 from transformer_lib.show.listings import listing  # noqa: E402
 from transformer_lib.show.quizzes import quiz  # noqa: E402
 from transformer_lib.show.style import COLOURS  # noqa: E402
+from transformer_lib.show.tables import table  # noqa: E402
 from transformer_lib.show.widgets import explore  # noqa: E402
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "quiz",
     "right",
     "show",
+    "table",
     "verdict",
     "wrong",
 ]

@@ -1,5 +1,17 @@
 """Text: corpora and tokenizers. text -> token ids, and back."""
 
+from .corpora import Corpus, Pair, load_corpus
 from .tokenizers import END, PAD, START, UNKNOWN, CharTokenizer, Tokenizer, WordTokenizer
 
-__all__ = ["END", "PAD", "START", "UNKNOWN", "CharTokenizer", "Tokenizer", "WordTokenizer"]
+__all__ = [
+    "END",
+    "PAD",
+    "START",
+    "UNKNOWN",
+    "CharTokenizer",
+    "Corpus",
+    "Pair",
+    "Tokenizer",
+    "WordTokenizer",
+    "load_corpus",
+]

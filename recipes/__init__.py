@@ -1,0 +1,1 @@
+"""One short script per trained model; each writes weights, tokenizer and card to data/models."""

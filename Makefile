@@ -57,7 +57,7 @@ data: ## rebuild data/ byte for byte (an environment of its own, .venv-data)
 	@.venv-data/bin/python data/prepare.py $(DATA_ARGS)
 
 bench: setup ## measure speed and memory as ratios
-	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest benchmarks --benchmark-enable -q
+	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m benchmarks.run
 
 sabotage: setup ## break the library line by line and see whether its tests notice (MODULE=... names one file)
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m tools.sabotage $(MODULE)

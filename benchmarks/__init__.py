@@ -1,0 +1,1 @@
+"""Speed, as ratios measured in one run on one computer: `python -m benchmarks.run` measures all, into README.md."""

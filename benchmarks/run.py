@@ -1,0 +1,28 @@
+"""Measure everything, print it, and write it into README.md; the exit status is 1 where a limit is not kept."""
+
+import os
+import sys
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
+
+from benchmarks import cells, imports, measure, ngrams
+
+BENCHMARKS = (ngrams.against_nltk, ngrams.order_6, cells.against_pytorch, imports.beyond_torch)
+
+
+def main() -> int:
+    """Run every benchmark in turn."""
+    import torch
+
+    torch.set_num_threads(1)
+    rows = []
+    for benchmark in BENCHMARKS:
+        for row in benchmark():
+            print(row, flush=True)
+            rows.append(row)
+    measure.write(rows)
+    return 0 if all(row.kept for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -75,6 +75,16 @@ def test_reproducible_sets_one_thread_float64_and_both_seeds():
         torch.set_num_threads(threads)
 
 
+def test_the_environment_may_ask_for_more_threads(monkeypatch):
+    threads = torch.get_num_threads()
+    monkeypatch.setenv("TRANSFORMER_LIB_THREADS", "2")
+    try:
+        reproducible(0)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+
+
 def test_the_top_level_names_are_the_promised_ones():
     assert transformer_lib.__all__ == ["reproducible"]
 

@@ -5,6 +5,7 @@ Chapter 02 onwards.
 
 import json
 import os
+from hashlib import sha256
 
 import pytest
 import torch
@@ -40,6 +41,7 @@ def test_what_was_saved_comes_back(tmp_path, cell):
     assert isinstance(tokenizer, CharTokenizer) and tokenizer.tokens == list("abcde")
     assert card == {
         "model": "RecurrentLanguageModel",
+        "sha256": sha256((tmp_path / "small.safetensors").read_bytes()).hexdigest(),
         "arguments": ARGUMENTS | {"cell": cell.__name__, "layers": 2},
         "bits_per_character": 1.5,
     }
@@ -76,7 +78,7 @@ def test_a_word_tokenizer_comes_back_with_its_pattern(tmp_path):
 def test_the_card_is_text_that_people_can_read(tmp_path):
     saved(tmp_path, data="シェイクスピア")
     content = (tmp_path / "small.json").read_bytes()
-    assert content.decode("utf-8").startswith('{\n  "model": "RecurrentLanguageModel",\n  "arguments": {\n    "vocab')
+    assert content.decode("utf-8").startswith('{\n  "model": "RecurrentLanguageModel",\n  "sha256": "')
     assert "シェイクスピア" in content.decode("utf-8")
     assert content.endswith(b"}\n") and b"\r" not in content
 
@@ -98,6 +100,14 @@ def test_without_a_folder_the_courses_own_models_are_meant(tmp_path, monkeypatch
 
 
 # ---- bad input
+
+
+def test_the_weights_of_another_training_are_refused(tmp_path):
+    saved(tmp_path, "first", seed=1)
+    saved(tmp_path, "second", seed=2)
+    os.replace(tmp_path / "first.safetensors", tmp_path / "second.safetensors")
+    with one_line_error("second.safetensors: expected the weights that the card names (sha256", "got"):
+        load_trained("second", tmp_path)
 
 
 def test_a_missing_model_says_which_ones_there_are(tmp_path):

@@ -5,6 +5,7 @@ Chapter 02 onwards: a notebook loads what would take too long to train live.
 
 import json
 import math
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,14 @@ def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Toke
             f"{', '.join(CELLS)}, got {card.get('model')} with {arguments}; fetch it again"
         ) from error
     tokenizer = Tokenizer.load(folder / f"{name}.tokenizer.json")
-    tensors, _ = read_weights(folder / f"{name}.safetensors")
+    weights = folder / f"{name}.safetensors"
+    tensors, _ = read_weights(weights)
+    found, named = sha256(weights.read_bytes()).hexdigest(), str(card.get("sha256"))
+    require(
+        found == named,
+        f"{weights.name}: expected the weights that the card names (sha256 {named[:12]}), got {found[:12]}; "
+        "fetch both again, or train the model anew",
+    )
     load_weights(model, {key: value.to(torch.get_default_dtype()) for key, value in tensors.items()}, name)
     return model.eval(), tokenizer, card
 
@@ -67,7 +75,6 @@ def save_trained(
     """
     folder = folder or DATA / "models"
     require("arguments" in card, "card: expected the model's 'arguments', which load_trained needs, got none")
-    content = json.dumps({"model": type(model).__name__} | card, ensure_ascii=False, indent=2)
     with (  # left in reverse: the card comes last, and so stands only beside a whole model
         whole_file(folder / f"{name}.json") as card_file,
         whole_file(folder / f"{name}.tokenizer.json") as tokenizer_file,
@@ -75,6 +82,8 @@ def save_trained(
     ):
         write_weights(weights_file, {key: value.float() for key, value in model.state_dict().items()}, {})
         tokenizer.save(tokenizer_file)
+        checksum = sha256(weights_file.read_bytes()).hexdigest()
+        content = json.dumps({"model": type(model).__name__, "sha256": checksum} | card, ensure_ascii=False, indent=2)
         card_file.write_text(content + "\n", encoding="utf-8", newline="\n")
 
 

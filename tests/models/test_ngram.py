@@ -37,7 +37,7 @@ class PlainNGram:
                     raw[j][run] += 1
                     if i > 0:
                         before[j][run].add(text[i - 1])
-                    else:
+                    elif j > 1:  # a text's first token is given: no context predicts it
                         opening[j][run] += 1
         self.tables = [None]
         for j in range(1, n + 1):
@@ -248,9 +248,9 @@ def test_thirty_of_a_hundred_are_three_tenths():
     assert p.tolist() == pytest.approx([2 / 110, 2 / 110, 32 / 110, 72 / 110, 2 / 110], abs=1e-15)
     p = model.using(smoothing="kneser-ney", n=3, discount=0.5).next_token_log_probs(torch.tensor([0, 1])).exp()
     # Below, (1, 2) and (1, 3) came after one token each: 0.25 and 0.25 of order 2, and order 1 has what those leave.
-    # Order 1: 0 opened 100 texts; 1, 2, 3 came after one token each; 4 types share what 4 discounts took off.
-    p_1 = [(100 - 0.5) / 103, 0.5 / 103, 0.5 / 103, 0.5 / 103, 0]
-    p_1 = [x + 4 * 0.5 / 103 / 5 for x in p_1]
+    # Order 1: 0 opened every text and came after nothing; 1, 2, 3 came after one token each; three discounts are left.
+    p_1 = [0, 0.5 / 3, 0.5 / 3, 0.5 / 3, 0]
+    p_1 = [x + 3 * 0.5 / 3 / 5 for x in p_1]
     p_2 = [x + 0.5 * lower for x, lower in zip([0, 0, 0.25, 0.25, 0], p_1)]
     p_3 = [x + 0.01 * lower for x, lower in zip([0, 0, 0.295, 0.695, 0], p_2)]
     assert p.tolist() == pytest.approx(p_3, abs=1e-15)
@@ -369,11 +369,11 @@ def test_equal_to_nltk(n, smoothing):
 @pytest.mark.parametrize("n", [2, 3, 4])
 @pytest.mark.parametrize("discount", [0.1, 0.75])
 def test_equal_to_nltks_kneser_ney(n, discount):
-    """NLTK ignores a run that opens a text; we count it. A word of its own before the text makes it count there too."""
+    """NLTK ignores a run that opens a text; we count it. A start token before the text makes the two the same."""
     theirs = KneserNeyInterpolated(n, discount)
     theirs = nltk_model(theirs, n, ["(opening)", *WORDS])
-    theirs.estimator = WithUniformBelow(theirs.vocab, theirs.counts, n, discount, V)
-    ours = NGramModel(n, V, smoothing="kneser-ney", discount=discount).fit(IDS)
+    theirs.estimator = WithUniformBelow(theirs.vocab, theirs.counts, n, discount, V + 1)
+    ours = NGramModel(n, V + 1, smoothing="kneser-ney", discount=discount).fit([V, *IDS])
     contexts = list(itertools.product(NUMBER, repeat=n - 1))[:: max(1, len(NUMBER) ** (n - 1) // 40)]
     contexts += [tuple(WORDS[i : i + n - 1]) for i in range(len(WORDS) - n + 2)]
     for context in contexts:
@@ -381,6 +381,16 @@ def test_equal_to_nltks_kneser_ney(n, discount):
         for word, number in NUMBER.items():
             assert p[number] == pytest.approx(theirs.unmasked_score(word, context), abs=1e-12)
         assert p[V - 1] == pytest.approx(theirs.unmasked_score("never", context), abs=1e-12)
+
+
+def test_a_start_token_is_never_likelier_than_a_token_never_seen():
+    """It opens every sentence and follows nothing: after a context never seen it has what the uniform order leaves."""
+    start, never = 5, 6
+    generator = torch.Generator().manual_seed(0)
+    texts = [[start, *torch.randint(0, 5, (4,), generator=generator).tolist()] for _ in range(200)]
+    for smoothing in ("kneser-ney", "modified-kneser-ney"):
+        p = NGramModel(3, 7, smoothing=smoothing).fit(texts).next_token_log_probs(torch.tensor([never, never])).exp()
+        assert p[start] == p[never] < p[:5].min()
 
 
 # ---- the counts themselves
@@ -393,7 +403,7 @@ def test_the_counts_by_hand():
     assert counts.key[2].tolist() == [1, 2, 3] and counts.counts[2].tolist() == [2, 1, 1]  # (0, 1), (1, 0), (1, 1)
     assert counts.context[2].tolist() == [0, 1, 1] and counts.last[2].tolist() == [1, 0, 1]
     assert counts.suffix[2].tolist() == [1, 0, 1] and counts.begins[2].tolist() == [1, 0, 1]
-    assert counts.continuation_counts(1).tolist() == [1 + 1, 2 + 1]
+    assert counts.continuation_counts(1).tolist() == [1, 2]
     assert counts.contexts(1) == 1 and counts.contexts(2) == 2
     assert [counts.of(np.array(run)) for run in ([0], [1], [0, 1], [1, 0], [1, 1], [0, 0])] == [2, 4, 2, 1, 1, 0]
 

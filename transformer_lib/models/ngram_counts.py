@@ -43,9 +43,11 @@ class NGramCounts:
     def continuation_counts(self, order: int) -> np.ndarray:
         r"""For each run, how many different tokens came before it: $N_{1+}(\bullet\, w_1 \dots w_j)$.
 
-        A run that opens a text has no token before it; there its occurrences count.
+        A run of two or more that opens a text has no token before it; there its occurrences count. A single token that
+        opens a text is given, never predicted: else a start token would be the likeliest of all after any new context.
         """
-        return np.bincount(self.suffix[order + 1], minlength=len(self.key[order])) + self.begins[order]
+        counts = np.bincount(self.suffix[order + 1], minlength=len(self.key[order]))
+        return counts if order == 1 else counts + self.begins[order]
 
     def find(self, order: int, context: np.ndarray, token: np.ndarray) -> np.ndarray:
         """The number of each run (context, token) of this order, or UNSEEN."""

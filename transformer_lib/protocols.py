@@ -44,3 +44,27 @@ class LanguageModel:
             f"targets: expected the shape of ids {tuple(log_probs.shape[:-1])}, got {tuple(targets.shape)}",
         )
         return log_probs.gather(-1, targets.unsqueeze(-1)).squeeze(-1), state
+
+
+class SequenceToSequenceModel:
+    r"""A conditional language model: $P(y_t \mid y_1, \dots, y_{t-1}, x_1, \dots, x_m)$, the source x read beforehand.
+
+    A subclass defines `encode` and `step`. The memory carries the source's mask; everything is batched.
+    """
+
+    vocab_size: int
+    pad_id: int
+    start_id: int
+    end_id: int
+
+    def encode(self, source: Tensor) -> Any:
+        """Read source ids (batch, m), padded with pad_id: the memory that every later step looks into."""
+        raise NotImplementedError
+
+    def step(self, ids: Tensor, memory: Any, state: Any = None) -> tuple[Tensor, Any]:
+        """Read target ids (batch, n) on from a state: log probabilities (batch, n, vocab_size) and the new state."""
+        raise NotImplementedError
+
+    def log_probs(self, source: Tensor, target: Tensor) -> Tensor:
+        """The distributions after each of the target's ids, in one pass: (batch, n, vocab_size)."""
+        return self.step(target, self.encode(source))[0]

@@ -6,7 +6,7 @@ Chapters 02 and 03. The part of a step that does not wait for the step before (`
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from ..checks import require, require_width
@@ -134,21 +134,37 @@ class GRUCell(nn.Module):
 
 
 def unroll(
-    cell: nn.Module, X: Float[Tensor, "*batch n d_x"], state: State | None = None
+    cell: nn.Module,
+    X: Float[Tensor, "*batch n d_x"],
+    state: State | None = None,
+    mask: Bool[Tensor, "*batch n"] | None = None,
 ) -> tuple[Float[Tensor, "*batch n d_h"], State]:
     """Carry one cell over a sequence: all hidden states H, one a step, and the last state.
 
     The same cell, with the same matrices, at every step; n steps one after the other, whatever the hardware.
+    mask: where it is False (padding) nothing is read, the state stays as it was.
     """
     require(X.dim() >= 2, f"X: expected shape (..., n, {cell.d_x}), got {tuple(X.shape)}")
     require_width("X", X, cell.d_x)
     state = _state_or_blank(cell, state, X.shape[:-2])
+    require(
+        mask is None or mask.shape == X.shape[:-1],
+        f"mask: expected shape {tuple(X.shape[:-1])}, one entry a step, got {None if mask is None else tuple(mask.shape)}",
+    )
     H = []
-    for projected in cell.project(X).unbind(dim=-2):
-        state = cell.step(projected, state)
+    for t, projected in enumerate(cell.project(X).unbind(dim=-2)):
+        after = cell.step(projected, state)
+        state = after if mask is None else _where(mask[..., t, None], after, state)
         H.append(hidden(state))
     require(len(H) > 0, f"X: expected at least one step, got shape {tuple(X.shape)}")
     return torch.stack(H, dim=-2), state
+
+
+def _where(read: Tensor, after: State, before: State) -> State:
+    """The new state where something was read, the old one elsewhere."""
+    if isinstance(after, tuple):
+        return torch.where(read, after[0], before[0]), torch.where(read, after[1], before[1])
+    return torch.where(read, after, before)
 
 
 def hidden(state: State) -> Tensor:

@@ -1,0 +1,163 @@
+"""Sequence to sequence: an encoder reads the source, a decoder writes the target.
+
+Chapter 04: everything passes through one vector c. Chapter 05: the decoder looks back with attention.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from ..checks import as_ids, require
+from ..parts.attention import AdditiveAttention
+from ..parts.masks import padding_mask
+from ..parts.recurrent import GRUCell, State, hidden, unroll
+from ..protocols import SequenceToSequenceModel
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the encoder leaves: H, one memo for each source token (batch, m, d_h); the mask; c, the last memo."""
+
+    H: Tensor
+    mask: Tensor
+    c: State
+    keys: Tensor | None = None  # what attention computes once for a whole source
+
+    def rows(self, index: Tensor) -> "Memory":
+        """The memory of some rows of the batch, in this order: beam search asks for it."""
+        c = tuple(part[index] for part in self.c) if isinstance(self.c, tuple) else self.c[index]
+        return Memory(self.H[index], self.mask[index], c, None if self.keys is None else self.keys[index])
+
+
+class Encoder(nn.Module):
+    """Reads the source forwards and backwards, each with a cell of half the width; padding is not read.
+
+    c is what both end with, side by side: the forward cell at the last token, the backward one at the first.
+    """
+
+    def __init__(self, embedding: nn.Embedding, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
+        super().__init__()
+        require(d_h % 2 == 0, f"d_h: expected an even width, half for each direction, got {d_h}")
+        self.embedding, self.dropout = embedding, nn.Dropout(dropout)
+        self.forwards = cell(embedding.embedding_dim, d_h // 2)
+        self.backwards = cell(embedding.embedding_dim, d_h // 2)
+
+    def forward(self, source: Tensor, mask: Tensor) -> Memory:
+        """Source ids and mask (batch, m) -> Memory."""
+        X = self.dropout(self.embedding(source))
+        H_right, c_right = unroll(self.forwards, X, mask=mask)
+        H_left, c_left = unroll(self.backwards, X.flip(1), mask=mask.flip(1))
+        H = torch.cat([H_right, H_left.flip(1)], dim=-1)
+        return Memory(self.dropout(H), mask, _side_by_side(c_right, c_left))
+
+
+class Decoder(nn.Module):
+    """c is the initial state, and all that the decoder ever hears of the source (the textbook's 7.6.1)."""
+
+    def __init__(self, embedding: nn.Embedding, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
+        super().__init__()
+        self.embedding, self.dropout = embedding, nn.Dropout(dropout)
+        self.cell = cell(embedding.embedding_dim, d_h)
+        self.d_out = d_h
+
+    def prepare(self, memory: Memory) -> Memory:
+        """Nothing to compute beforehand."""
+        return memory
+
+    def forward(self, target: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Tensor | None, State]:
+        """Target ids (batch, n) -> what the output layer reads (batch, n, d_out), attention weights, state."""
+        S, state = unroll(self.cell, self.dropout(self.embedding(target)), memory.c if state is None else state)
+        return S, None, state
+
+
+class ContextDecoder(Decoder):
+    """The variant: c is the initial state and comes with every input too, [x_t; c]."""
+
+    def __init__(self, embedding: nn.Embedding, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
+        super().__init__(embedding, d_h, cell, dropout)
+        self.cell = cell(embedding.embedding_dim + d_h, d_h)
+
+    def forward(self, target: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Tensor | None, State]:
+        """As Decoder."""
+        X = self.dropout(self.embedding(target))
+        c = hidden(memory.c).unsqueeze(1).expand(-1, X.shape[1], -1)
+        S, state = unroll(self.cell, torch.cat([X, c], dim=-1), memory.c if state is None else state)
+        return S, None, state
+
+
+class AttentionDecoder(Decoder):
+    """Looks at the whole source at each step: [x_t; c_t] with c_t from s_{t-1}; the output reads [s_t; c_t]."""
+
+    def __init__(self, embedding: nn.Embedding, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
+        super().__init__(embedding, d_h, cell, dropout)
+        self.attention = AdditiveAttention(d_h, d_h, d_h)
+        self.cell = cell(embedding.embedding_dim + d_h, d_h)
+        self.d_out = 2 * d_h
+
+    def prepare(self, memory: Memory) -> Memory:
+        """U h_i, once for the whole source."""
+        return replace(memory, keys=self.attention.keys(memory.H))
+
+    def forward(self, target: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Tensor | None, State]:
+        """As Decoder; the weights are (batch, n, m)."""
+        state = memory.c if state is None else state
+        S, A = [], []
+        for x in self.dropout(self.embedding(target)).unbind(dim=1):
+            c, a = self.attention(hidden(state), memory.H, memory.mask, memory.keys)
+            state = self.cell(torch.cat([x, c], dim=-1), state)
+            S.append(torch.cat([hidden(state), c], dim=-1))
+            A.append(a)
+        return torch.stack(S, dim=1), torch.stack(A, dim=1), state
+
+
+class Seq2Seq(nn.Module, SequenceToSequenceModel):
+    r"""$P(y_1, \dots, y_n \mid x_1, \dots, x_m) = \prod_t P(y_t \mid y_{<t}, c)$, or $c_t$ with attention.
+
+    One vocabulary and one embedding matrix serve both languages. decoder: Decoder, ContextDecoder or AttentionDecoder.
+    Source: Sutskever et al. (2014), Cho et al. (2014), Bahdanau et al. (2015); the textbook's 7.6 and 7.7.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_x: int,
+        d_h: int,
+        decoder: Callable[..., Decoder] = AttentionDecoder,
+        cell: Callable[[int, int], nn.Module] = GRUCell,
+        dropout: float = 0.0,
+        specials: tuple[int, int, int] = (0, 1, 2),
+    ):
+        super().__init__()
+        self.vocab_size = vocab_size
+        self.pad_id, self.start_id, self.end_id = specials
+        self.embedding = nn.Embedding(vocab_size, d_x)
+        self.encoder = Encoder(self.embedding, d_h, cell, dropout)
+        self.decoder = decoder(self.embedding, d_h, cell, dropout)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(self.decoder.d_out, vocab_size)
+
+    def encode(self, source: Tensor) -> Memory:
+        """Read the source ids (batch, m), padded with pad_id."""
+        source = as_ids(source, self.vocab_size, "source")
+        mask = padding_mask(source, self.pad_id)
+        require(bool(mask.any(-1).all()), "source: expected at least one token in every row, got one of padding alone")
+        return self.decoder.prepare(self.encoder(source, mask))
+
+    def step(self, ids: Tensor, memory: Memory, state: State | None = None) -> tuple[Tensor, State]:
+        """Log probabilities after each of the target's ids (batch, n, vocab_size), and the new state."""
+        S, _, state = self.decoder(as_ids(ids, self.vocab_size), memory, state)
+        return torch.log_softmax(self.output(self.dropout(S)), dim=-1), state
+
+    def weights(self, source: Tensor, target: Tensor) -> Tensor:
+        """The attention weights (batch, n, m) with which each of the target's ids looks at the source."""
+        A = self.decoder(as_ids(target, self.vocab_size), self.encode(source), None)[1]
+        require(A is not None, f"model: expected one with attention, got a {type(self.decoder).__name__}")
+        return A
+
+
+def _side_by_side(one: State, other: State) -> State:
+    if isinstance(one, tuple):
+        return torch.cat([one[0], other[0]], dim=-1), torch.cat([one[1], other[1]], dim=-1)
+    return torch.cat([one, other], dim=-1)

@@ -168,8 +168,12 @@ def test_a_prefix_that_is_no_ids_is_refused(prefix, words):
 def test_a_context_never_seen_without_smoothing_is_said():
     model = NGramModel(2, 3, smoothing="none").fit([0, 1])
     for temperature in (0, 1.0):
-        with one_line_error("model: expected a distribution over the next token", "choose a smoothing"):
+        with one_line_error() as caught:
             generate(model, [1], 3, temperature)
+        assert str(caught.value) == (
+            "model: expected a distribution over the next token, got 0 for every token (a context never seen, "
+            "without smoothing); choose a smoothing"
+        )
 
 
 def test_a_model_that_counted_nothing_is_said():

@@ -70,9 +70,10 @@ def test_the_result_does_not_depend_on_the_chunk(chunk, length):
     [(3, 8, [3, 3, 1]), (3, 7, [3, 3]), (7, 8, [7]), (1, 4, [1, 1, 1]), (4096, 9, [8]), (2, 2, [1])],
 )
 def test_a_text_is_read_once_in_pieces_of_the_chunk(chunk, length, pieces):
-    model = uniform(3)
-    mean_log_prob(model, [0] * length, chunk)
-    assert model.lengths == pieces
+    for measure in (mean_log_prob, perplexity, bits_per_token):
+        model = uniform(3)
+        measure(model, [0] * length, chunk)
+        assert model.lengths == pieces
 
 
 def test_the_chunk_is_4096_tokens_unless_said_otherwise():

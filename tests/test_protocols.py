@@ -47,14 +47,21 @@ def test_score_goes_on_from_a_state():
 
 
 def test_an_empty_prefix_is_refused():
-    with one_line_error("prefix: expected at least one token, got none; begin with the start token"):
+    with one_line_error() as caught:
         Table(TABLE).next_token_log_probs(torch.tensor([], dtype=torch.long))
+    assert str(caught.value) == "prefix: expected at least one token, got none; begin with the start token"
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (1, 2), (2, 1), ()])
 def test_targets_of_another_shape_are_refused(shape):
     with one_line_error("targets: expected"):
         Table(TABLE).score(torch.tensor([0, 1]), torch.zeros(shape, dtype=torch.long))
+
+
+def test_the_message_says_which_shape_was_expected():
+    for shape in ((2,), (2, 4)):
+        with one_line_error(f"targets: expected the shape of ids {shape}, got (1,)"):
+            Table(TABLE).score(torch.zeros(shape, dtype=torch.long), torch.tensor([0]))
 
 
 @pytest.mark.parametrize("target", [3, -1])

@@ -5,12 +5,13 @@ Chapter 01 defines `generate`; sampling rules and beam search join it in later c
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from .checks import as_ids, require
-from .protocols import LanguageModel
+from .protocols import LanguageModel, SequenceToSequenceModel
 
 
 @torch.no_grad()
@@ -55,3 +56,73 @@ def generate(
         if ids[-1] == stop:
             break
     return ids
+
+
+@torch.no_grad()
+def greedy(model: SequenceToSequenceModel, source: Tensor, length: int) -> list[list[int]]:
+    """The most likely token at each step, until the end token or `length` tokens; one list of ids a source row.
+
+    source: (batch, m), padded with the model's pad_id. The lists hold neither the start nor the end token.
+    """
+    require(length >= 1, f"length: expected at least 1 token, got {length}")
+    memory, state = model.encode(source), None
+    new = torch.full((len(source), 1), model.start_id)
+    rows, ended = [], torch.zeros(len(source), dtype=torch.bool)
+    for _ in range(length):
+        log_probs, state = model.step(new, memory, state)
+        new = log_probs[:, -1].argmax(dim=-1, keepdim=True)
+        rows.append(new[:, 0])
+        ended |= new[:, 0] == model.end_id
+        if ended.all():
+            break
+    return [_until(row, model.end_id) for row in torch.stack(rows, dim=1).tolist()]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation, or the beginning of one: its ids after the start token, and log P of them all."""
+
+    ids: list[int]
+    log_prob: float
+
+    def score(self, alpha: float) -> float:
+        r"""$\log P / n^\alpha$, n tokens with the end token: without it short hypotheses win for being short."""
+        return self.log_prob / len(self.ids) ** alpha
+
+
+@torch.no_grad()
+def beam_search(
+    model: SequenceToSequenceModel, source: Tensor, beam: int, length: int, alpha: float = 1.0
+) -> list[Hypothesis]:
+    r"""The best `beam` finished hypotheses for one source (m,), best first by $\log P / n^\alpha$.
+
+    At each step every open hypothesis is continued by every token and the `beam` best continuations are kept; one that
+    ends is set aside. The search stops when no open hypothesis can win any more (its log P only falls, so its best
+    possible score is log P now over `length` tokens), or at `length` tokens; then what is open counts as it stands.
+    beam 1 finds what `greedy` finds. Source: Wu et al. (2016), section 7, for the length normalisation.
+    """
+    require(beam >= 1, f"beam: expected at least 1, got {beam}")
+    require(length >= 1, f"length: expected at least 1 token, got {length}")
+    require(alpha >= 0, f"alpha: expected 0 (no normalisation) or more, got {alpha}")
+    memory, state = model.encode(source.unsqueeze(0)), None
+    opened, done = [Hypothesis([], 0.0)], []
+    for n in range(1, length + 1):
+        last = torch.tensor([[h.ids[-1] if h.ids else model.start_id] for h in opened])
+        log_probs, state = model.step(last, memory, state)
+        total = log_probs[:, -1].double() + torch.tensor([[h.log_prob] for h in opened], dtype=torch.float64)
+        values, places = total.flatten().topk(min(beam, total.numel()))
+        row, token = places // model.vocab_size, places % model.vocab_size
+        found = [Hypothesis([*opened[r].ids, t], v) for r, t, v in zip(row.tolist(), token.tolist(), values.tolist())]
+        done += [h for h in found if h.ids[-1] == model.end_id]
+        kept = [i for i, h in enumerate(found) if h.ids[-1] != model.end_id]
+        opened = [found[i] for i in kept]
+        done = sorted(done, key=lambda h: -h.score(alpha))[:beam]
+        hopeless = len(done) == beam and all(h.log_prob / length**alpha <= done[-1].score(alpha) for h in opened)
+        if not opened or hopeless:
+            break
+        memory, state = model.choose(row[kept], memory, state)
+    return sorted(done + (opened if len(done) < beam else []), key=lambda h: -h.score(alpha))[:beam]
+
+
+def _until(ids: list[int], end: int) -> list[int]:
+    return ids[: ids.index(end)] if end in ids else ids

@@ -65,6 +65,10 @@ class SequenceToSequenceModel:
         """Read target ids (batch, n) on from a state: log probabilities (batch, n, vocab_size) and the new state."""
         raise NotImplementedError
 
+    def choose(self, rows: Tensor, memory: Any, state: Any) -> tuple[Any, Any]:
+        """The memory and the state of these rows of the batch, in this order: beam search goes on with them."""
+        raise NotImplementedError
+
     def log_probs(self, source: Tensor, target: Tensor) -> Tensor:
         """The distributions after each of the target's ids, in one pass: (batch, n, vocab_size)."""
         return self.step(target, self.encode(source))[0]

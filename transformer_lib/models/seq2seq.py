@@ -25,11 +25,6 @@ class Memory:
     c: State
     keys: Tensor | None = None  # what attention computes once for a whole source
 
-    def rows(self, index: Tensor) -> "Memory":
-        """The memory of some rows of the batch, in this order: beam search asks for it."""
-        c = tuple(part[index] for part in self.c) if isinstance(self.c, tuple) else self.c[index]
-        return Memory(self.H[index], self.mask[index], c, None if self.keys is None else self.keys[index])
-
 
 class Encoder(nn.Module):
     """Reads the source forwards and backwards, each with a cell of half the width; padding is not read.
@@ -60,14 +55,13 @@ class Decoder(nn.Module):
         super().__init__()
         self.embedding, self.dropout = embedding, nn.Dropout(dropout)
         self.cell = cell(embedding.embedding_dim, d_h)
-        self.d_out = d_h
 
     def prepare(self, memory: Memory) -> Memory:
         """Nothing to compute beforehand."""
         return memory
 
     def forward(self, target: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Tensor | None, State]:
-        """Target ids (batch, n) -> what the output layer reads (batch, n, d_out), attention weights, state."""
+        """Target ids (batch, n) -> what the output layer reads (batch, n, d_h), attention weights, state."""
         S, state = unroll(self.cell, self.dropout(self.embedding(target)), memory.c if state is None else state)
         return S, None, state
 
@@ -88,13 +82,16 @@ class ContextDecoder(Decoder):
 
 
 class AttentionDecoder(Decoder):
-    """Looks at the whole source at each step: [x_t; c_t] with c_t from s_{t-1}; the output reads [s_t; c_t]."""
+    """Looks at the whole source at each step: c_t from s_{t-1} comes with the input, [x_t; c_t].
+
+    What the output layer reads is tanh of a linear layer over [s_t; c_t].
+    """
 
     def __init__(self, embedding: nn.Embedding, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
         super().__init__(embedding, d_h, cell, dropout)
         self.attention = AdditiveAttention(d_h, d_h, d_h)
         self.cell = cell(embedding.embedding_dim + d_h, d_h)
-        self.d_out = 2 * d_h
+        self.readout = nn.Linear(2 * d_h, d_h)
 
     def prepare(self, memory: Memory) -> Memory:
         """U h_i, once for the whole source."""
@@ -109,7 +106,7 @@ class AttentionDecoder(Decoder):
             state = self.cell(torch.cat([x, c], dim=-1), state)
             S.append(torch.cat([hidden(state), c], dim=-1))
             A.append(a)
-        return torch.stack(S, dim=1), torch.stack(A, dim=1), state
+        return torch.tanh(self.readout(torch.stack(S, dim=1))), torch.stack(A, dim=1), state
 
 
 class Seq2Seq(nn.Module, SequenceToSequenceModel):
@@ -136,7 +133,7 @@ class Seq2Seq(nn.Module, SequenceToSequenceModel):
         self.encoder = Encoder(self.embedding, d_h, cell, dropout)
         self.decoder = decoder(self.embedding, d_h, cell, dropout)
         self.dropout = nn.Dropout(dropout)
-        self.output = nn.Linear(self.decoder.d_out, vocab_size)
+        self.output = nn.Linear(d_h, vocab_size)
 
     def encode(self, source: Tensor) -> Memory:
         """Read the source ids (batch, m), padded with pad_id."""
@@ -150,6 +147,11 @@ class Seq2Seq(nn.Module, SequenceToSequenceModel):
         S, _, state = self.decoder(as_ids(ids, self.vocab_size), memory, state)
         return torch.log_softmax(self.output(self.dropout(S)), dim=-1), state
 
+    def choose(self, rows: Tensor, memory: Memory, state: State) -> tuple[Memory, State]:
+        """Memory and state of some rows of the batch, in this order."""
+        keys = None if memory.keys is None else memory.keys[rows]
+        return Memory(memory.H[rows], memory.mask[rows], _rows(memory.c, rows), keys), _rows(state, rows)
+
     def weights(self, source: Tensor, target: Tensor) -> Tensor:
         """The attention weights (batch, n, m) with which each of the target's ids looks at the source."""
         A = self.decoder(as_ids(target, self.vocab_size), self.encode(source), None)[1]
@@ -161,3 +163,7 @@ def _side_by_side(one: State, other: State) -> State:
     if isinstance(one, tuple):
         return torch.cat([one[0], other[0]], dim=-1), torch.cat([one[1], other[1]], dim=-1)
     return torch.cat([one, other], dim=-1)
+
+
+def _rows(state: State, rows: Tensor) -> State:
+    return (state[0][rows], state[1][rows]) if isinstance(state, tuple) else state[rows]

@@ -19,9 +19,11 @@ from ..paths import DATA
 from ..text.tokenizers import Tokenizer
 from ..weights import load_weights, read_weights, write_weights
 from .recurrent import RecurrentLanguageModel
+from .seq2seq import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
 
 CELLS = {cell.__name__: cell for cell in (RNNCell, LSTMCell, GRUCell)}
-MODELS = {model.__name__: model for model in (RecurrentLanguageModel,)}
+MODELS = {model.__name__: model for model in (RecurrentLanguageModel, Seq2Seq)}
+DECODERS = {decoder.__name__: decoder for decoder in (Decoder, ContextDecoder, AttentionDecoder)}
 
 
 def load_card(name: str, folder: Path | None = None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Text: corpora and tokenizers. text -> token ids, and back."""
 
+from .byte_pair import BytePairTokenizer
 from .corpora import Corpus, Pair, load_corpus
 from .tokenizers import END, PAD, START, UNKNOWN, CharTokenizer, Tokenizer, WordTokenizer
 
@@ -8,6 +9,7 @@ __all__ = [
     "PAD",
     "START",
     "UNKNOWN",
+    "BytePairTokenizer",
     "CharTokenizer",
     "Corpus",
     "Pair",

@@ -2,5 +2,16 @@
 
 from .checkpoints import load_checkpoint, save_checkpoint
 from .loop import History, fit, next_token_loss, windows
+from .translation import batches_by_length, padded, translation_loss
 
-__all__ = ["History", "fit", "load_checkpoint", "next_token_loss", "save_checkpoint", "windows"]
+__all__ = [
+    "History",
+    "batches_by_length",
+    "fit",
+    "load_checkpoint",
+    "next_token_loss",
+    "padded",
+    "save_checkpoint",
+    "translation_loss",
+    "windows",
+]

@@ -22,10 +22,12 @@ def process_rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
-def own_share(batch: Tensor) -> Tensor:
-    """The rows of the batch that this process works on."""
+def own_share(batch: Tensor | tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
+    """The rows of the batch (a tensor, or several of the same length) that this process works on."""
     if process_count() == 1:
         return batch
+    if isinstance(batch, tuple):
+        return tuple(own_share(part) for part in batch)
     require(
         len(batch) % process_count() == 0,
         f"batch: expected a size that {process_count()} processes can share evenly, got {len(batch)}",

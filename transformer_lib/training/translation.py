@@ -1,0 +1,65 @@
+"""Training on pairs of sequences: batches of similar length, padded, and a loss that padding does not enter.
+
+Chapters 04, 05 and 10.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..checks import require
+from ..protocols import SequenceToSequenceModel
+
+Pair = tuple[Sequence[int], Sequence[int]]
+
+
+def padded(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
+    """Rows of ids of unequal length as one LongTensor (batch, longest), filled up with pad_id on the right."""
+    require(len(rows) > 0, "rows: expected at least one row of ids, got none")
+    ids = torch.full((len(rows), max(map(len, rows))), pad_id, dtype=torch.long)
+    for i, row in enumerate(rows):
+        ids[i, : len(row)] = torch.as_tensor(row, dtype=torch.long)
+    return ids
+
+
+def batches_by_length(
+    pairs: Sequence[Pair], batch_size: int, pad_id: int, seed: int = 0
+) -> Callable[[int], tuple[Tensor, Tensor]]:
+    """Batches of pairs of similar length: a function from the step's number to (source, target), both padded.
+
+    Every epoch reads every pair once, in an order that depends on (seed, epoch) alone, so that a resumed run sees what
+    an unbroken one would have. Sorted by length only within pools of 50 batches: some chance stays in what goes together.
+    """
+    require(len(pairs) > 0, "pairs: expected at least one pair, got none")
+    require(batch_size >= 1, f"batch_size: expected at least 1, got {batch_size}")
+    per_epoch = -(-len(pairs) // batch_size)
+
+    @lru_cache(maxsize=2)
+    def order(epoch: int) -> list[np.ndarray]:
+        chance = np.random.default_rng((seed, epoch))
+        shuffled = chance.permutation(len(pairs))
+        batches = []
+        for start in range(0, len(shuffled), 50 * batch_size):
+            pool = shuffled[start : start + 50 * batch_size]
+            pool = pool[np.lexsort([[len(pairs[i][side]) for i in pool] for side in (0, 1)])]
+            batches += [pool[i : i + batch_size] for i in range(0, len(pool), batch_size)]
+        return [batches[i] for i in chance.permutation(len(batches))]
+
+    def batch(step: int) -> tuple[Tensor, Tensor]:
+        chosen = order(step // per_epoch)[step % per_epoch]
+        return tuple(padded([pairs[i][side] for i in chosen], pad_id) for side in (0, 1))
+
+    return batch
+
+
+def translation_loss(model: SequenceToSequenceModel, batch: tuple[Tensor, Tensor]) -> Tensor:
+    r"""$-\frac{1}{n} \sum_t \log P(y_{t+1} \mid y_{\le t}, x)$ over the n target tokens that are no padding, in nats.
+
+    Teacher forcing: the model reads the true target so far, not what it would have written itself.
+    """
+    source, target = batch
+    log_probs = model.log_probs(source, target[:, :-1])
+    return nn.functional.nll_loss(log_probs.flatten(0, 1), target[:, 1:].flatten(), ignore_index=model.pad_id)

@@ -15,6 +15,8 @@ EQUIVALENT = [{"module": "transformer_lib/x.py", **SURVIVOR, "reason": "b is alw
 
 def test_each_module_is_broken_under_the_tests_that_mirror_it():
     assert sabotage.tests_of("transformer_lib/parts/recurrent.py") == ["tests/parts"]
+    assert sabotage.tests_of("transformer_lib/decoding.py") == ["tests/test_decoding.py"]
+    assert sabotage.tests_of("transformer_lib/__init__.py") == ["tests/test_import.py"]
     everything = sabotage.tests_of("transformer_lib/nothing_mirrors_this.py")
     assert "tests/parts" in everything
     assert not {f"tests/{name}" for name in sabotage.NOT_UNIT_TESTS} & set(everything)

@@ -1,5 +1,6 @@
 """Text: corpora and tokenizers. text -> token ids, and back."""
 
+from .agreement import AgreementTask
 from .corpora import Corpus, Pair, load_corpus
 from .tokenizers import END, PAD, START, UNKNOWN, CharTokenizer, Tokenizer, WordTokenizer
 
@@ -8,6 +9,7 @@ __all__ = [
     "PAD",
     "START",
     "UNKNOWN",
+    "AgreementTask",
     "CharTokenizer",
     "Corpus",
     "Pair",

@@ -34,6 +34,26 @@ def test_functions_are_named_as_readers_know_them():
     assert sabotage.function_of("transformer_lib.parts.recurrent.x_unroll__mutmut_14") == "unroll"
 
 
+def test_decorated_functions_are_broken_as_well():
+    source = (
+        "import functools\n\n\n@functools.cache\n@functools.partial(\n    print\n)\ndef f(a):\n    return a\n\n\n"
+        "class A:\n    @property\n    def b(self):\n        return 1\n\n"
+        "    @classmethod\n    def c(cls):\n        return 2\n"
+    )
+    changed = sabotage.undecorated(source)
+    assert "f = functools.cache(functools.partial(print)(f))" in changed.splitlines()
+    assert "    b = property(b)" in changed.splitlines()
+    assert "    @classmethod\n    def c(cls):" in changed and changed.count("@") == 1
+    kept = {}
+    exec(
+        sabotage.undecorated(
+            "@str\ndef f():\n    pass\n\n\nclass A:\n    @property\n    def b(self):\n        return 1\n"
+        ),
+        kept,
+    )
+    assert isinstance(kept["f"], str) and kept["A"]().b == 1
+
+
 def test_a_fault_is_told_by_its_lines():
     diff = "# name: survived\n--- a\n+++ a\n@@ -1,2 +1,2 @@\n def f(a, b):\n-    return a + b\n+    return a - b\n"
     assert sabotage.changed_lines(diff) == ("return a + b", "return a - b")

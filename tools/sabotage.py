@@ -8,6 +8,7 @@ nothing that matters, is named with the reason in tests/sabotage_equivalent.toml
 """
 
 import argparse
+import ast
 import hashlib
 import json
 import os
@@ -81,6 +82,20 @@ def settings(module: str, tests: list[str], text: str) -> str:
     return text.replace("[tool.mutmut]\n", "[tool.mutmut]\n" + "\n".join(lines) + "\n")
 
 
+def undecorated(source: str) -> str:
+    """The same module with its decorators applied by a line after each function: mutmut passes over decorated ones."""
+    lines = source.splitlines()
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    for node in sorted(functions, key=lambda node: node.lineno, reverse=True):
+        words = [ast.unparse(decorator) for decorator in node.decorator_list]
+        if not words or words in (["classmethod"], ["staticmethod"]):
+            continue
+        applied = f"{'('.join(words)}({node.name}{')' * len(words)}"
+        lines.insert(node.end_lineno, f"{' ' * node.col_offset}{node.name} = {applied}")
+        del lines[node.decorator_list[0].lineno - 1 : node.lineno - 1]
+    return "\n".join(lines) + "\n"
+
+
 def write_if_other(path: Path, content: bytes) -> bool:
     """Write only what changed: mutmut goes by the files' times."""
     if path.exists() and path.read_bytes() == content:
@@ -90,15 +105,18 @@ def write_if_other(path: Path, content: bytes) -> bool:
     return True
 
 
-def copy_tree(name: str, folder: Path, root: Path, without: set[str] = frozenset()) -> bool:
-    """Bring a copy of the Python files below `name` up to date; says whether anything changed."""
+def copy_tree(name: str, folder: Path, root: Path, without: set[str] = frozenset(), broken: str = "") -> bool:
+    """Bring a copy of the files below `name` up to date, the broken one undecorated; says whether anything changed."""
     changed = False
     wanted = set()
     for path in (root / name).rglob("*"):
         inside = path.relative_to(root / name)
         if path.is_file() and inside.parts[0] not in without and "__pycache__" not in inside.parts:
             wanted.add(inside)
-            changed |= write_if_other(folder / name / inside, path.read_bytes())
+            content = path.read_bytes()
+            if (Path(name) / inside).as_posix() == broken:
+                content = undecorated(content.decode("utf-8")).encode("utf-8")
+            changed |= write_if_other(folder / name / inside, content)
     for path in (folder / name).rglob("*.py"):
         if path.relative_to(folder / name) not in wanted:
             path.unlink()
@@ -109,7 +127,7 @@ def copy_tree(name: str, folder: Path, root: Path, without: set[str] = frozenset
 def prepare(module: str, folder: Path, root: Path = ROOT) -> None:
     """A copy of the library and its tests in which `mutmut run` breaks one module, or goes on breaking it."""
     folder.mkdir(parents=True, exist_ok=True)
-    copy_tree("transformer_lib", folder, root)
+    copy_tree("transformer_lib", folder, root, broken=module)
     tests_changed = copy_tree("tests", folder, root, without={"notebooks", "browser", "show"})
     text = settings(module, tests_of(module, root), (root / "pyproject.toml").read_text(encoding="utf-8"))
     (folder / "pyproject.toml").write_text(text, encoding="utf-8", newline="\n")
@@ -295,11 +313,12 @@ def main(arguments: list[str] | None = None) -> int:
         results, equivalent, low, failed = read_results(), read_equivalent(), [], []
         for module in [] if chosen.table else chosen.modules or modules():
             try:
-                results[module] = sabotage(module, chosen.fresh, chosen.jobs)
+                result = sabotage(module, chosen.fresh, chosen.jobs)
             except SabotageError as error:  # the other modules can still be broken
                 failed.append(str(error))
                 print(f"  {error}", file=sys.stderr, flush=True)
                 continue
+            results = {**read_results(), module: result}  # another module may have been done beside this one
             write(results)
             faults, noticed, same = score(results[module], module, equivalent)
             reached = share(noticed, faults, same)

@@ -15,6 +15,8 @@ EQUIVALENT = [{"module": "transformer_lib/x.py", **SURVIVOR, "reason": "b is alw
 
 def test_each_module_is_broken_under_the_tests_that_mirror_it():
     assert sabotage.tests_of("transformer_lib/parts/recurrent.py") == ["tests/parts"]
+    assert sabotage.tests_of("transformer_lib/decoding.py") == ["tests/test_decoding.py"]
+    assert sabotage.tests_of("transformer_lib/__init__.py") == ["tests/test_import.py"]
     everything = sabotage.tests_of("transformer_lib/nothing_mirrors_this.py")
     assert "tests/parts" in everything
     assert not {f"tests/{name}" for name in sabotage.NOT_UNIT_TESTS} & set(everything)
@@ -30,6 +32,26 @@ def test_what_draws_and_what_has_no_function_is_left_alone():
 def test_functions_are_named_as_readers_know_them():
     assert sabotage.function_of("transformer_lib.parts.recurrent.xǁLSTMCellǁstep__mutmut_3") == "LSTMCell.step"
     assert sabotage.function_of("transformer_lib.parts.recurrent.x_unroll__mutmut_14") == "unroll"
+
+
+def test_decorated_functions_are_broken_as_well():
+    source = (
+        "import functools\n\n\n@functools.cache\n@functools.partial(\n    print\n)\ndef f(a):\n    return a\n\n\n"
+        "class A:\n    @property\n    def b(self):\n        return 1\n\n"
+        "    @classmethod\n    def c(cls):\n        return 2\n"
+    )
+    changed = sabotage.undecorated(source)
+    assert "f = functools.cache(functools.partial(print)(f))" in changed.splitlines()
+    assert "    b = property(b)" in changed.splitlines()
+    assert "    @classmethod\n    def c(cls):" in changed and changed.count("@") == 1
+    kept = {}
+    exec(
+        sabotage.undecorated(
+            "@str\ndef f():\n    pass\n\n\nclass A:\n    @property\n    def b(self):\n        return 1\n"
+        ),
+        kept,
+    )
+    assert isinstance(kept["f"], str) and kept["A"]().b == 1
 
 
 def test_a_fault_is_told_by_its_lines():

@@ -69,7 +69,7 @@ STAGES = [
         ],
         environment={"TRANSFORMER_LIB_SHAPES": "1"},
     ),
-    Stage("slow notebook tests", [*PLAIN, "tests/notebooks", "-m", "slow"]),
+    Stage("planted faults", [*PLAIN, "tests/notebooks", "-m", "slow"]),
     Stage("notebooks", [*PYTEST, *NBVAL]),
     Stage("browser", [*PLAIN, "tests/browser", "-rs"]),
     Stage(

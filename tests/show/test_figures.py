@@ -62,3 +62,19 @@ def test_what_is_no_figure_is_an_error_of_one_line(displayed):
 def test_outside_a_notebook_the_text_is_printed(capsys):
     show(_figure(), alt="Half of it")
     assert capsys.readouterr().out.startswith("Half of it\nFigure 6.4 x 4 in")
+
+
+def test_japanese_beside_mathematics_would_be_boxes():
+    figure, axes = plt.subplots()
+    axes.set_title("What 猫 left in $h_5$")
+    with pytest.raises(ValueError, match=r"expects Japanese and \$mathematics\$ in separate texts; got 'What 猫"):
+        show(figure, alt="What is left.")
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("title", ["What 猫 left", "left in $h_5$", "猫 for 5$"])
+def test_japanese_alone_and_mathematics_alone_are_drawn(title, displayed):
+    figure, axes = plt.subplots()
+    axes.set_title(title)
+    show(figure, alt="What is left.")
+    assert len(displayed) == 1

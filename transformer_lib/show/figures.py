@@ -5,11 +5,14 @@ Serves all chapters. `show` is the only way in which a notebook displays a figur
 
 import base64
 import io
+from unicodedata import east_asian_width
 
 import matplotlib.pyplot as plt
 from IPython.core.getipython import get_ipython
 from IPython.display import display
+from matplotlib import cbook
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from transformer_lib.show.digest import describe
 from transformer_lib.show.style import DOTS_PER_INCH
@@ -50,7 +53,19 @@ def require_figure(figure: Figure, what: str) -> Figure:
     if not isinstance(figure, Figure):
         hint = ": pass its .figure" if hasattr(figure, "get_figure") else ""
         raise TypeError(f"{what} a matplotlib Figure; got {type(figure).__name__}{hint}")
+    require_drawable(figure)
     return figure
+
+
+def require_drawable(figure: Figure) -> None:
+    """See that no text mixes Japanese with $mathematics$, whose font has no Japanese: empty boxes would be drawn."""
+    for artist in figure.findobj(Text):
+        words = artist.get_text()
+        if cbook.is_math_text(words) and any(east_asian_width(character) in "WF" for character in words):
+            plt.close(figure)
+            raise ValueError(
+                f"show expects Japanese and $mathematics$ in separate texts; got {words!r}: write one of them in words"
+            )
 
 
 def show(figure: Figure, alt: str | None = None) -> None:
@@ -62,7 +77,7 @@ def show(figure: Figure, alt: str | None = None) -> None:
 
     Raises:
         TypeError: not a figure.
-        ValueError: no alt text.
+        ValueError: no alt text, or a text that cannot be drawn.
     """
     require_figure(figure, "show expects")
     try:

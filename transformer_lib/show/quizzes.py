@@ -113,7 +113,7 @@ class Question:
 
     def markdown(self) -> str:
         """The same as a list in Markdown."""
-        options = (f"   - {letter}) {answer['text']}" for letter, answer in zip(LETTERS, self.answers))
+        options = (f"    - {letter}) {answer['text']}" for letter, answer in zip(LETTERS, self.answers))
         return "\n".join([f"{self.number}. {self.text}", *options])
 
 

@@ -1,5 +1,6 @@
 """Text: corpora and tokenizers. text -> token ids, and back."""
 
+from .agreement import AgreementTask
 from .byte_pair import BytePairTokenizer
 from .corpora import Corpus, Pair, load_corpus
 from .tokenizers import END, PAD, START, UNKNOWN, CharTokenizer, Tokenizer, WordTokenizer
@@ -9,6 +10,7 @@ __all__ = [
     "PAD",
     "START",
     "UNKNOWN",
+    "AgreementTask",
     "BytePairTokenizer",
     "CharTokenizer",
     "Corpus",

@@ -38,9 +38,9 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """A text in three parts that share no sentence: fit on `train`, choose on `validation`, report on `test`.
+    """A text in three parts that share no passage: fit on `train`, choose on `validation`, report on `test`.
 
-    Each part is a str, or a tuple of `Pair` for the corpus "tatoeba".
+    What is held out of what is said in data/README.md. Each part is a str, or a tuple of `Pair` for the corpus "tatoeba".
     """
 
     name: str

@@ -40,7 +40,7 @@ class Pair(NamedTuple):
 class Corpus:
     """A text in three parts that share no passage: fit on `train`, choose on `validation`, report on `test`.
 
-    What is held out of what is said in data/README.md. Each part is a str, or a tuple of `Pair` for the corpus "tatoeba".
+    data/README.md says how each was split. Each part is a str, or a tuple of `Pair` for the corpus "tatoeba".
     """
 
     name: str

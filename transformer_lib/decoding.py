@@ -106,7 +106,7 @@ def beam_search(
     require(alpha >= 0, f"alpha: expected 0 (no normalisation) or more, got {alpha}")
     memory, state = model.encode(source.unsqueeze(0)), None
     opened, done = [Hypothesis([], 0.0)], []
-    for n in range(1, length + 1):
+    for _ in range(length):
         last = torch.tensor([[h.ids[-1] if h.ids else model.start_id] for h in opened])
         log_probs, state = model.step(last, memory, state)
         total = log_probs[:, -1].double() + torch.tensor([[h.log_prob] for h in opened], dtype=torch.float64)

@@ -81,9 +81,10 @@ def bits_per_token(
 def bleu(hypotheses: Sequence[str], references: Sequence[str], samples: int = 0) -> dict[str, Any]:
     r"""BLEU and chrF of translations against one reference each, by sacrebleu.
 
-    $\text{BLEU} = \text{BP} \cdot \exp\bigl(\frac{1}{4} \sum_{n=1}^{4} \ln p_n\bigr)$, p_n the share of n-grams that the
-    reference has too, BP the penalty for being too short. samples: how many bootstrap samples of the sentences give the
-    95 % intervals; 0 gives none. Returns bleu, chrf, their signatures and, if asked for, bleu_interval, chrf_interval.
+    $\text{BLEU} = \text{BP} \cdot \exp\bigl(\frac{1}{4} \sum_{n=1}^{4} \ln p_n\bigr)$, p_n the share of n-grams that
+    the reference has too, BP the penalty for being too short. samples: how many bootstrap samples of the sentences
+    give the 95 % intervals; 0 gives none. Returns bleu, chrf, their signatures and, if asked for, bleu_interval and
+    chrf_interval.
     Source: Papineni et al. (2002); Post, A Call for Clarity in Reporting BLEU Scores (2018).
     """
     from sacrebleu.metrics import BLEU, CHRF  # here: it takes a while to load, and few chapters need it

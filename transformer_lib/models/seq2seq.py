@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..checks import as_ids, require
 from ..parts.attention import AdditiveAttention
 from ..parts.masks import padding_mask
-from ..parts.recurrent import GRUCell, State, hidden, unroll
+from ..parts.recurrent import GRUCell, State, hidden, unroll, unroll_masked
 from ..protocols import SequenceToSequenceModel
 
 
@@ -42,8 +42,8 @@ class Encoder(nn.Module):
     def forward(self, source: Tensor, mask: Tensor) -> Memory:
         """Source ids and mask (batch, m) -> Memory."""
         X = self.dropout(self.embedding(source))
-        H_right, c_right = unroll(self.forwards, X, mask=mask)
-        H_left, c_left = unroll(self.backwards, X.flip(1), mask=mask.flip(1))
+        H_right, c_right = unroll_masked(self.forwards, X, mask)
+        H_left, c_left = unroll_masked(self.backwards, X.flip(1), mask.flip(1))
         H = torch.cat([H_right, H_left.flip(1)], dim=-1)
         return Memory(self.dropout(H), mask, _side_by_side(c_right, c_left))
 

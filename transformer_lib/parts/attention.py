@@ -30,8 +30,8 @@ class AdditiveAttention(nn.Module):
     r"""Bahdanau's attention: $e_{t,i} = v^\top \tanh(W s_{t-1} + U h_i)$, $a_t = \text{softmax}(e_t)$,
     $c_t = \sum_i a_{t,i} h_i$.
 
-    Shapes: query s (..., d_s); memory H (..., m, d_h); W (d_a, d_s), U (d_a, d_h), v (d_a). $U h_i$ does not depend on the
-    query: `keys` computes it once for a whole sentence.
+    Shapes: query s (..., d_s); memory H (..., m, d_h); W (d_a, d_s), U (d_a, d_h), v (d_a). $U h_i$ does not depend on
+    the query: `keys` computes it once for a whole sentence.
     Source: Bahdanau et al., Neural Machine Translation by Jointly Learning to Align and Translate (2015), A.1.2.
     """
 

@@ -134,37 +134,39 @@ class GRUCell(nn.Module):
 
 
 def unroll(
-    cell: nn.Module,
-    X: Float[Tensor, "*batch n d_x"],
-    state: State | None = None,
-    mask: Bool[Tensor, "*batch n"] | None = None,
+    cell: nn.Module, X: Float[Tensor, "*batch n d_x"], state: State | None = None
 ) -> tuple[Float[Tensor, "*batch n d_h"], State]:
     """Carry one cell over a sequence: all hidden states H, one a step, and the last state.
 
     The same cell, with the same matrices, at every step; n steps one after the other, whatever the hardware.
-    mask: where it is False (padding) nothing is read, the state stays as it was.
     """
     require(X.dim() >= 2, f"X: expected shape (..., n, {cell.d_x}), got {tuple(X.shape)}")
     require_width("X", X, cell.d_x)
     state = _state_or_blank(cell, state, X.shape[:-2])
-    require(
-        mask is None or mask.shape == X.shape[:-1],
-        f"mask: expected shape {tuple(X.shape[:-1])}, one entry a step, got {None if mask is None else tuple(mask.shape)}",
-    )
     H = []
-    for t, projected in enumerate(cell.project(X).unbind(dim=-2)):
-        after = cell.step(projected, state)
-        state = after if mask is None else _where(mask[..., t, None], after, state)
+    for projected in cell.project(X).unbind(dim=-2):
+        state = cell.step(projected, state)
         H.append(hidden(state))
     require(len(H) > 0, f"X: expected at least one step, got shape {tuple(X.shape)}")
     return torch.stack(H, dim=-2), state
 
 
-def _where(read: Tensor, after: State, before: State) -> State:
-    """The new state where something was read, the old one elsewhere."""
-    if isinstance(after, tuple):
-        return torch.where(read, after[0], before[0]), torch.where(read, after[1], before[1])
-    return torch.where(read, after, before)
+def unroll_masked(
+    cell: nn.Module, X: Float[Tensor, "*batch n d_x"], mask: Bool[Tensor, "*batch n"]
+) -> tuple[Float[Tensor, "*batch n d_h"], State]:
+    """As `unroll`, but where the mask is False (padding) nothing is read: the state stays as it was."""
+    require_width("X", X, cell.d_x)
+    require(mask.shape == X.shape[:-1], f"mask: expected shape {tuple(X.shape[:-1])}, got {tuple(mask.shape)}")
+    state = cell.initial_state(X.shape[:-2])
+    H = []
+    for projected, read in zip(cell.project(X).unbind(dim=-2), mask.unsqueeze(-1).unbind(dim=-2), strict=True):
+        after = cell.step(projected, state)
+        if isinstance(after, tuple):
+            state = tuple(torch.where(read, new, old) for new, old in zip(after, state, strict=True))
+        else:
+            state = torch.where(read, after, state)
+        H.append(hidden(state))
+    return torch.stack(H, dim=-2), state
 
 
 def hidden(state: State) -> Tensor:

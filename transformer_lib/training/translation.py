@@ -31,7 +31,8 @@ def batches_by_length(
     """Batches of pairs of similar length: a function from the step's number to (source, target), both padded.
 
     Every epoch reads every pair once, in an order that depends on (seed, epoch) alone, so that a resumed run sees what
-    an unbroken one would have. Sorted by length only within pools of 50 batches: some chance stays in what goes together.
+    an unbroken one would have. Sorted by length only within pools of 50 batches: some chance stays in what goes
+    together.
     """
     require(len(pairs) > 0, "pairs: expected at least one pair, got none")
     require(batch_size >= 1, f"batch_size: expected at least 1, got {batch_size}")

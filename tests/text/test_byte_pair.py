@@ -1,0 +1,136 @@
+"""Byte-pair encoding: every text comes back, merges are those of a well-known implementation, and files keep them.
+
+Chapters 04, 05, 10 and 14.
+"""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer as Reference
+from tokenizers import models, pre_tokenizers, trainers
+
+from tests.one_line import one_line_error
+from transformer_lib.text import END, PAD, START, BytePairTokenizer
+from transformer_lib.text.byte_pair import GPT2_PIECES, JAPANESE_PIECES, byte_characters
+from transformer_lib.text.tokenizers import Tokenizer
+
+SPECIALS = (PAD, START, END)
+SAMPLE = (
+    "low low low low low lower lower newest newest newest newest newest newest widest widest widest\n"
+    "猫は魚が好き。 猫は魚を食べた。  Don't they've I'll 1,234 x² naïve 🙂🙂 aaaaaaa aaa"
+)
+
+
+@pytest.fixture(scope="module", params=[GPT2_PIECES, JAPANESE_PIECES], ids=["gpt2", "japanese"])
+def trained(request):
+    return BytePairTokenizer.train(SAMPLE, 320, SPECIALS, request.param)
+
+
+@given(text=st.text(max_size=80))
+def test_any_text_comes_back(trained, text):
+    assert trained.decode(trained.encode(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\r\n\t \u3000", "🙂 👩‍👩‍👧", "ーー", "か\u3099", "a\x00b", "aaaaaaaaaaa" * 50, "'s 's"]
+)
+def test_blanks_line_ends_and_signs_come_back(trained, text):
+    assert trained.decode(trained.encode(text)) == text
+
+
+@given(words=st.lists(st.text("ab 猫c", min_size=1, max_size=6), min_size=1, max_size=25), size=st.integers(0, 30))
+def test_merges_and_tokens_equal_the_reference(words, size):
+    text = " ".join(words)
+    ours = BytePairTokenizer.train(text, 256 + size, pattern=GPT2_PIECES)
+    reference = Reference(models.BPE())
+    reference.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=256 + size,
+        min_frequency=2,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    reference.train_from_iterator([text], trainer)
+    merges = [tuple(pair) for pair in json.loads(reference.to_str())["model"]["merges"]]
+    assert ours.merges == merges
+    for sample in (text, "abba 猫ab cab", text[::-1]):
+        assert [ours.tokens[i] for i in ours.encode(sample)] == reference.encode(sample).tokens
+
+
+def test_the_textbook_case_merges_what_is_frequent():
+    tokenizer = BytePairTokenizer.train("low low low lower", 256 + 2, pattern=GPT2_PIECES)
+    # l-o and o-w stand four times each; the tie goes to the smaller pair, then low is whole
+    assert tokenizer.merges == [("l", "o"), ("lo", "w")]
+    assert [tokenizer.tokens[i] for i in tokenizer.encode("lowest")] == ["low", "e", "s", "t"]
+
+
+def test_the_pair_learned_first_is_merged_first():
+    tokenizer = BytePairTokenizer([*sorted(byte_characters().values()), "bc", "ab"], [("b", "c"), ("a", "b")])
+    assert tokenizer.split("abc") == ["a", "bc"]
+    assert tokenizer.split("ab") == ["ab"]
+
+
+def test_specials_come_first_and_are_no_part_of_a_text(trained):
+    assert trained.tokens[:3] == [PAD, START, END] and trained.vocab_size == len(trained.tokens)
+    ids = trained.encode("<s> low </s>", start=True, end=True)
+    assert ids[0] == 1 and ids[-1] == 2 and min(ids[1:-1]) >= 3
+    assert trained.decode(ids) == "<s> low </s>"
+
+
+def test_a_text_full_of_special_signs_does_not_learn_the_special_token():
+    tokenizer = BytePairTokenizer.train("<s><s><s><s> </s></s></s>", 300, SPECIALS)
+    assert len(set(tokenizer.tokens)) == tokenizer.vocab_size
+    assert min(tokenizer.encode("<s></s>")) >= 3
+
+
+def test_japanese_pieces_end_where_the_script_changes():
+    tokenizer = BytePairTokenizer.train("猫がカレーを食べた " * 20, 400)
+    assert [tokenizer.decode([i]) for i in tokenizer.encode("猫がカレーを食べた")] == [
+        "猫",
+        "が",
+        "カレー",
+        "を",
+        "食",
+        "べた",
+    ]
+
+
+def test_half_a_character_is_shown_as_the_replacement_sign(trained):
+    first = BytePairTokenizer.train("x", 256).encode("猫")[:1]
+    assert BytePairTokenizer.train("x", 256).decode(first) == "\ufffd"
+
+
+def test_training_stops_where_no_pair_stands_twice():
+    assert BytePairTokenizer.train("abc", 1000).merges == []
+
+
+def test_what_was_saved_comes_back(trained, tmp_path):
+    trained.save(tmp_path / "pairs.json")
+    for loaded in (BytePairTokenizer.load(tmp_path / "pairs.json"), Tokenizer.load(tmp_path / "pairs.json")):
+        assert isinstance(loaded, BytePairTokenizer) and loaded.merges == trained.merges
+        assert loaded.tokens == trained.tokens and loaded.pattern == trained.pattern
+        assert loaded.encode(SAMPLE) == trained.encode(SAMPLE)
+
+
+@pytest.mark.parametrize("size", [None, 0, 258])
+def test_a_vocabulary_too_small_for_the_bytes_is_refused(size):
+    with one_line_error("vocab_size: expected at least 259", f"got {size}"):
+        BytePairTokenizer.train("abc", size, SPECIALS)
+
+
+def test_empty_text_is_refused():
+    with one_line_error("texts: expected at least one token to learn from, got empty text"):
+        BytePairTokenizer.train("", 300)
+
+
+def test_merges_that_make_no_token_are_refused():
+    with one_line_error("merges: expected pairs of tokens whose union is a token", "('a', 'b')"):
+        BytePairTokenizer(sorted(byte_characters().values()), [("a", "b")])
+
+
+def test_bytes_have_256_different_visible_characters():
+    table = byte_characters()
+    assert sorted(table) == list(range(256)) and len(set(table.values())) == 256
+    assert set(table.values()) == set(pre_tokenizers.ByteLevel.alphabet())

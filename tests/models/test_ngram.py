@@ -237,6 +237,24 @@ def test_count_is_the_number_of_places(situation, run):
     assert fitted(texts, setting).count(run) == places
 
 
+@given(situations(), st.lists(st.lists(st.integers(0, 3), max_size=8), min_size=1, max_size=3).filter(any))
+def test_unseen_shares_are_those_of_plain_lists_of_runs(situation, held_out):
+    texts, setting, _ = situation
+    held_out = [[token % setting["vocab_size"] for token in text] for text in held_out]
+    shares = fitted(texts, setting).unseen_shares(held_out)
+    assert len(shares) == setting["n"]
+    for j, share in enumerate(shares, start=1):
+        seen = {tuple(text[i : i + j]) for text in texts for i in range(len(text) - j + 1)}
+        runs = [tuple(text[i : i + j]) for text in held_out for i in range(len(text) - j + 1)]
+        expected = sum(run not in seen for run in runs) / len(runs) if runs else math.nan
+        assert share == pytest.approx(expected, nan_ok=True)
+
+
+def test_unseen_shares_of_one_text_by_hand():
+    """Runs of [0, 2, 0, 1]: the 2 is new, so are 0 2 and 2 0, and every run of three."""
+    assert NGramModel(3, 3).fit([0, 1, 0, 1]).unseen_shares([0, 2, 0, 1]) == pytest.approx([1 / 4, 2 / 3, 1])
+
+
 def test_thirty_of_a_hundred_are_three_tenths():
     """The context (0, 1) a hundred times, thirty times followed by 2."""
     texts = [[0, 1, 2]] * 30 + [[0, 1, 3]] * 70

@@ -3,6 +3,7 @@
 Chapter 01. Counting is done for whole texts at once, so that a million characters take seconds.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from ..checks import are_several, as_ids, require
 from ..protocols import LanguageModel
-from .ngram_counts import NOT_YET, NGramCounts
+from .ngram_counts import NOT_YET, UNSEEN, NGramCounts
 
 SMOOTHINGS = ("none", "add-k", "kneser-ney", "modified-kneser-ney")
 
@@ -98,10 +99,7 @@ class NGramModel(LanguageModel):
 
     def fit(self, ids: Tensor | Sequence[int] | Sequence[Sequence[int] | Tensor]) -> "NGramModel":
         """Count the n-grams of a text (n,), or of several texts; none reaches across the border of two."""
-        texts = [np.asarray(as_ids(text, self.vocab_size, "text")) for text in (ids if are_several(ids) else [ids])]
-        require(all(text.ndim == 1 for text in texts), "ids: expected texts of token ids, got texts of texts")
-        require(sum(map(len, texts)) > 0, "ids: expected a text of at least one token, got an empty one")
-        self.counts = NGramCounts(texts, self.n, self.vocab_size)
+        self.counts = NGramCounts(self._texts(ids), self.n, self.vocab_size)
         self._weigh()
         return self
 
@@ -119,6 +117,16 @@ class NGramModel(LanguageModel):
         self._require_counts(len(tokens))
         require(len(tokens) > 0, "tokens: expected at least one, got none")
         return self.counts.of(np.asarray(as_ids(tokens, self.vocab_size, "tokens")))
+
+    def unseen_shares(self, ids: Tensor | Sequence[int] | Sequence[Sequence[int] | Tensor]) -> list[float]:
+        """For j = 1 .. n, the share of the runs of j tokens in a text, or in several, that were never counted.
+
+        Every place in the text counts, so a run that occurs twice counts twice; nan where there is no run of j tokens.
+        """
+        self._require_counts(self.n)
+        walks = [self.counts.walk(text[None], self.n) for text in self._texts(ids)]
+        runs = [np.concatenate([walk[j].ravel() for walk in walks]) for j in range(1, self.n + 1)]
+        return [float(np.mean(run[run != NOT_YET] == UNSEEN)) if (run != NOT_YET).any() else math.nan for run in runs]
 
     def step(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Log probabilities after each of the ids, (..., n, vocab_size); the state is the last n - 1 tokens."""
@@ -147,6 +155,12 @@ class NGramModel(LanguageModel):
             p[run >= 0] += self.share[order][run[run >= 0]]
         with np.errstate(divide="ignore"):
             return torch.from_numpy(np.log(p)).reshape(shape), state
+
+    def _texts(self, ids: Tensor | Sequence[int] | Sequence[Sequence[int] | Tensor]) -> list[np.ndarray]:
+        texts = [np.asarray(as_ids(text, self.vocab_size, "text")) for text in (ids if are_several(ids) else [ids])]
+        require(all(text.ndim == 1 for text in texts), "ids: expected texts of token ids, got texts of texts")
+        require(sum(map(len, texts)) > 0, "ids: expected a text of at least one token, got an empty one")
+        return texts
 
     def _require_counts(self, length: int) -> None:
         require(

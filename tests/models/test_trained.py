@@ -11,7 +11,14 @@ import pytest
 import torch
 
 from tests.one_line import one_line_error
-from transformer_lib.models import RecurrentLanguageModel, load_trained
+from transformer_lib.models import (
+    AttentionDecoder,
+    ContextDecoder,
+    Decoder,
+    RecurrentLanguageModel,
+    Seq2Seq,
+    load_trained,
+)
 from transformer_lib.models.trained import load_card, save_trained
 from transformer_lib.parts.recurrent import GRUCell, LSTMCell, RNNCell
 from transformer_lib.text import CharTokenizer, WordTokenizer
@@ -48,6 +55,15 @@ def test_what_was_saved_comes_back(tmp_path, cell):
     assert load_card("small", tmp_path) == card
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"small.json", "small.safetensors", "small.tokenizer.json"}
+
+
+@pytest.mark.parametrize("decoder", [Decoder, ContextDecoder, AttentionDecoder])
+def test_a_sequence_to_sequence_model_comes_back(tmp_path, decoder):
+    model = Seq2Seq(5, 3, 4, decoder, LSTMCell)
+    arguments = {"vocab_size": 5, "d_x": 3, "d_h": 4, "decoder": decoder.__name__, "cell": "LSTMCell"}
+    save_trained("pairs", model, CharTokenizer("abcde"), {"arguments": arguments}, tmp_path)
+    loaded = load_trained("pairs", tmp_path)[0]
+    assert isinstance(loaded, Seq2Seq) and type(loaded.decoder) is decoder and same_weights(loaded, model)
 
 
 def test_a_cell_need_not_be_named(tmp_path):
@@ -191,8 +207,8 @@ def test_missing_and_truncated_tokenizers_are_refused(tmp_path):
         path.write_bytes(whole[:length])
         with one_line_error("small.tokenizer.json: expected a tokenizer saved as JSON"):
             load_trained("small", tmp_path)
-    path.write_text('{"kind": "byte-pair", "options": {}, "tokens": []}', encoding="utf-8")
-    with one_line_error("small.tokenizer.json: expected a character or word tokenizer", "byte-pair"):
+    path.write_text('{"kind": "unigram", "options": {}, "tokens": []}', encoding="utf-8")
+    with one_line_error("small.tokenizer.json: expected a character or word or byte-pair tokenizer", "unigram"):
         load_trained("small", tmp_path)
     path.unlink()
     with one_line_error("small.tokenizer.json: expected a saved tokenizer", kind=FileNotFoundError):

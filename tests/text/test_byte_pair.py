@@ -130,6 +130,11 @@ def test_merges_that_make_no_token_are_refused():
         BytePairTokenizer(sorted(byte_characters().values()), [("a", "b")])
 
 
+def test_a_vocabulary_without_all_bytes_is_refused():
+    with one_line_error("tokens: expected the 256 bytes among them, got 255 too few"):
+        BytePairTokenizer(["a"])
+
+
 def test_bytes_have_256_different_visible_characters():
     table = byte_characters()
     assert sorted(table) == list(range(256)) and len(set(table.values())) == 256

@@ -24,6 +24,7 @@ from .seq2seq import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
 CELLS = {cell.__name__: cell for cell in (RNNCell, LSTMCell, GRUCell)}
 MODELS = {model.__name__: model for model in (RecurrentLanguageModel, Seq2Seq)}
 DECODERS = {decoder.__name__: decoder for decoder in (Decoder, ContextDecoder, AttentionDecoder)}
+PARTS = {"cell": CELLS, "decoder": DECODERS}  # arguments that a card gives by name
 
 
 def load_card(name: str, folder: Path | None = None) -> dict[str, Any]:
@@ -48,12 +49,12 @@ def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Toke
     card = load_card(name, folder)
     arguments = card.get("arguments")
     try:
-        cell = {"cell": CELLS[arguments["cell"]]} if "cell" in arguments else {}
-        model = MODELS[card.get("model")](**arguments | cell)
+        parts = {part: kinds[arguments[part]] for part, kinds in PARTS.items() if part in arguments}
+        model = MODELS[card.get("model")](**arguments | parts)
     except (KeyError, TypeError) as error:
         raise ValueError(
-            f"{name}.json: expected a card with the arguments of a {' or '.join(MODELS)} and a cell of "
-            f"{', '.join(CELLS)}, got {card.get('model')} with {arguments}; fetch it again"
+            f"{name}.json: expected a card with the arguments of a {' or '.join(MODELS)}, and of parts only "
+            f"{', '.join([*CELLS, *DECODERS])}, got {card.get('model')} with {arguments}; fetch it again"
         ) from error
     tokenizer = Tokenizer.load(folder / f"{name}.tokenizer.json")
     weights = folder / f"{name}.safetensors"

@@ -43,6 +43,8 @@ class BytePairTokenizer(Tokenizer):
 
     def __init__(self, tokens: Sequence[str], merges: Sequence[Sequence[str]] = (), pattern: str = JAPANESE_PIECES):
         super().__init__(tokens)
+        missing = sum(character not in self.ids for character in byte_characters().values())
+        require(missing == 0, f"tokens: expected the 256 bytes among them, got {missing} too few; train a tokenizer")
         self.merges = [tuple(pair) for pair in merges]
         self.pattern = pattern
         self.pieces = regex.compile(pattern)

@@ -72,10 +72,13 @@ def server_arguments(
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.news_url=None",
         "--LabApp.extension_manager=readonly",
+        "--LabApp.custom_css=True",
         f"--LabApp.app_settings_dir={SETTINGS}",  # ... nor does it ask the reader whether it should
-        # Only what needs attention is said; the address is printed by main. Control-C stops without asking again.
-        "--ServerApp.log_level=WARN",
-        "--LabApp.log_level=WARN",
+        # What a notebook and its kernel say to each other is nobody else's business on a shared computer.
+        "--KernelManager.transport_encryption=auto",
+        # Only errors are said; the address is printed by main. Control-C stops without asking again.
+        "--ServerApp.log_level=ERROR",
+        "--LabApp.log_level=ERROR",
         "--ServerApp.answer_yes=True",
     ]
     if not browser:
@@ -83,6 +86,24 @@ def server_arguments(
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         arguments.append("--allow-root")  # the usual user of a container; Jupyter wants to hear that it is meant
     return arguments
+
+
+def with_japanese_font() -> type:
+    """JupyterLab with the page's own style and, for it, the Japanese font that draws the figures."""
+    import matplotlib_fontja
+    from jupyter_server.serverapp import ServerApp
+    from jupyterlab.labapp import LabApp
+    from traitlets import default
+
+    fonts = Path(matplotlib_fontja.__file__).with_name("fonts")
+
+    class Server(ServerApp):
+        @default("static_custom_path")
+        def _default_static_custom_path(self):
+            return [str(SETTINGS), str(fonts)]
+
+    LabApp.serverapp_class = Server  # no subclass: JupyterLab finds its own files by its class's module
+    return LabApp
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -98,13 +119,12 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"lab: {error}", file=sys.stderr)
         return 1
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the notebooks' numbers were made with one thread
-    from jupyterlab.labapp import LabApp
-
+    application = with_japanese_font()
     token = secrets.token_hex(24)
     print("JupyterLab starts in your browser. If none opens, open this address; Control-C here stops it.")
     print(f"    http://127.0.0.1:{port}/lab/tree/{chosen.notebook}?token={token}", flush=True)
     ours = server_arguments(port, token, chosen.notebook, not chosen.no_browser, chosen.root.resolve())
-    LabApp.launch_instance([*settings, *ours])
+    application.launch_instance([*settings, *ours])
     return 0
 
 

@@ -15,6 +15,8 @@ def test_the_course_opens_at_chapter_00(page, jupyterlab, troubles):
     Notebook(page).open(jupyterlab.address, "00_start_here.ipynb")
     page.wait_for_timeout(2000)
     page.screenshot(path=ARTIFACTS / "chapter-00.png")
+    fonts = page.evaluate("[...document.fonts].map(font => [font.family, font.status])")
+    assert any("IPAexGothic" in family and status == "loaded" for family, status in fonts), "no Japanese font came"
     assert page.locator(".jp-toastContainer, .Toastify__toast").count() == 0, "JupyterLab asks the newcomer something"
     assert not troubles.seen, troubles.seen
 

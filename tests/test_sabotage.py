@@ -14,9 +14,12 @@ EQUIVALENT = [{"module": "transformer_lib/x.py", **SURVIVOR, "reason": "b is alw
 
 
 def test_each_module_is_broken_under_the_tests_that_mirror_it():
-    assert sabotage.tests_of("transformer_lib/parts/recurrent.py") == ["tests/parts"]
-    assert sabotage.tests_of("transformer_lib/decoding.py") == ["tests/test_decoding.py"]
+    assert sabotage.tests_of("transformer_lib/parts/recurrent.py") == ["tests/parts/test_recurrent.py"]
+    assert sabotage.tests_of("transformer_lib/models/ngram_counts.py") == ["tests/models/test_ngram.py"]
+    assert sabotage.tests_of("transformer_lib/parts/nobody_tests_this.py") == ["tests/parts"]
+    assert sabotage.tests_of("transformer_lib/checks.py") == ["tests/test_checks.py"]
     assert sabotage.tests_of("transformer_lib/__init__.py") == ["tests/test_import.py"]
+    assert "tests/test_decoding.py" in sabotage.tests_of("transformer_lib/decoding.py")
     everything = sabotage.tests_of("transformer_lib/nothing_mirrors_this.py")
     assert "tests/parts" in everything
     assert not {f"tests/{name}" for name in sabotage.NOT_UNIT_TESTS} & set(everything)

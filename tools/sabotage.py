@@ -29,8 +29,12 @@ TARGET = 0.9
 NOT_UNIT_TESTS = {"notebooks", "browser", "show", "data"} | {
     f"test_{name}.py" for name in ("benchmarks", "layout", "library_rules", "sabotage", "setup")
 }
-# What has no mirror of its own name.
-MIRRORS = {"transformer_lib/__init__.py": "tests/test_import.py"}
+# What is tested elsewhere than its name says, or elsewhere as well.
+MIRRORS = {
+    "transformer_lib/__init__.py": ["tests/test_import.py"],
+    "transformer_lib/decoding.py": ["tests/test_decoding.py", "tests/test_translating.py"],
+    "transformer_lib/evaluation.py": ["tests/test_evaluation.py", "tests/test_translating.py"],
+}
 # mutmut's exit codes. A fault that makes the tests hang or crash has been noticed as well.
 NOTICED = {1, 3, 36, 24, -24, 152, 255, -11, -9}
 UNCHECKED = {None, 2}
@@ -53,15 +57,22 @@ def modules(root: Path = ROOT) -> list[str]:
 
 
 def tests_of(module: str, root: Path = ROOT) -> list[str]:
-    """The unit tests that must notice: those in the mirroring folder or file; all of them where nothing mirrors it."""
-    if (root / MIRRORS.get(module, "nowhere")).exists():
-        return [MIRRORS[module]]
+    """The unit tests that must notice: the mirroring file, or folder; all of them where nothing mirrors the module.
+
+    `models/ngram_counts.py` is mirrored by `models/test_ngram_counts.py`, else by `models/test_ngram.py`.
+    """
+    named = [name for name in MIRRORS.get(module, []) if (root / name).exists()]
+    if named:
+        return named
     inside = Path(module).relative_to("transformer_lib")
-    folder, file = Path("tests") / inside.parts[0], Path("tests") / f"test_{inside.name}"
+    folder = Path("tests") / inside.parent
+    words = inside.stem.split("_")
+    for length in range(len(words), 0, -1):
+        file = folder / f"test_{'_'.join(words[:length])}.py"
+        if (root / file).exists():
+            return [file.as_posix()]
     if len(inside.parts) > 1 and any((root / folder).glob("test_*.py")):
         return [folder.as_posix()]
-    if len(inside.parts) == 1 and (root / file).exists():
-        return [file.as_posix()]
     entries = sorted((root / "tests").iterdir())
     return [
         f"tests/{entry.name}"

@@ -91,7 +91,7 @@ def train_one(
         done += min(EVERY, steps - done)
         if stop_at is not None:
             good = good + 1 if accuracy(model, tasks["validation"], stop_at, 500) >= ENOUGH else 0
-    return {"learned": good == 2, "steps": done, "cpu_seconds": round(time.process_time() - clock, 1)}
+    return {"steps": done, "cpu_seconds": round(time.process_time() - clock, 1)}
 
 
 def main(folder: Path, steps: int) -> None:
@@ -126,7 +126,7 @@ def main(folder: Path, steps: int) -> None:
         for distance in DISTANCES:
             here = [once("fixed", start, seed, (distance,), distance, steps=steps, stop_at=distance) for seed in SEEDS]
             fixed_runs += here
-            if not any(run["learned"] for run in here):
+            if max(run["accuracy"][0] for run in here) < ENOUGH:
                 break  # what no seed learns is not asked of longer distances
     for start in ("RNN", "LSTM", "GRU"):
         mixed_runs += [once("mixed", start, seed, BEYOND, None, steps=steps) for seed in SEEDS]
@@ -135,9 +135,8 @@ def main(folder: Path, steps: int) -> None:
         patient_runs.append(once("patient", "RNN", 0, (20,), 20, **settings))
 
     def plain(run: dict) -> dict:
-        if "distances" in run:
-            return {key: value for key, value in run.items() if key != "learned"}
-        return {key: value for key, value in run.items() if key != "stop_at"} | {"accuracy": run["accuracy"][0]}
+        kept = {key: value for key, value in run.items() if key != "stop_at"}
+        return kept | ({"accuracy": run["accuracy"][0]} if "distance" in run else {})
 
     card = {
         "task": "likes or like, after a subject and so many running words of Moby Dick; Linzen et al. (2016) in small",

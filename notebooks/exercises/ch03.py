@@ -1,0 +1,85 @@
+"""The checks of chapter 03's exercises: a half-life, a step of the cell state, parameters, a GRU step as a function.
+
+What is expected is computed here, by the library where it has it; each likely wrong answer gets its own explanation.
+"""
+
+import torch
+
+from transformer_lib.parts.recurrent import GRUCell, LSTMCell
+from transformer_lib.show import close, exercise, right, wrong
+
+
+@exercise("3.1", expects="a number between 0 and 1")
+def half_life(answer):
+    expected = 0.5 ** (1 / 50)
+    if close(answer, expected, 1e-3):
+        return right()
+    if close(answer, 1 - 0.5 / 50, 1e-4):
+        return wrong("losses multiply: 50 steps leave f to the power 50, not 1 - 50 (1 - f)")
+    if close(answer, 0.5**50):
+        return wrong("that is what a gate of 0.5 leaves after 50 steps; here the gate is asked for")
+    if close(answer, 0.9, 1e-3):
+        return wrong("0.9 is not near enough: after 50 steps it leaves 0.9^50, half a per cent")
+    return wrong("solve f^50 = 0.5 for f")
+
+
+@exercise("3.2", expects="two numbers, as (1, 2)")
+def cell_state(answer):
+    c, f = torch.tensor([4.0, -2.0]), torch.tensor([0.5, 1.0])
+    i, candidate = torch.tensor([1.0, 0.25]), torch.tensor([-1.0, 0.8])
+    if close(answer, f * c + i * candidate):
+        return right()
+    if close(answer, f * c):
+        return wrong("that is what is kept; what is written, i (.) c~, is still to be added")
+    if close(answer, (1 - f) * c + i * candidate):
+        return wrong("a forget gate of 1 keeps, in spite of its name")
+    if close(answer, i * c + f * candidate):
+        return wrong("the forget gate belongs to the old cell state, the input gate to the candidate")
+    if close(answer, (f * c).sum() + (i * candidate).sum()):
+        return wrong("(.) multiplies component with component; the result is a vector")
+    return wrong("c = f (.) c_old + i (.) c~, each component on its own")
+
+
+@exercise("3.3", expects="a whole number")
+def parameters(answer):
+    d_x, d_h = 100, 200
+    expected = sum(parameter.numel() for parameter in LSTMCell(d_x, d_h).parameters())
+    if close(answer, expected):
+        return right()
+    if close(answer, expected / 4):
+        return wrong("that is one block; an LSTM has four: three gates and the candidate")
+    if close(answer, expected * 3 / 4):
+        return wrong("three gates and the candidate make four blocks")
+    if close(answer, expected - 4 * d_h):
+        return wrong("the bias is missing")
+    if close(answer, expected + 4 * d_h):
+        return wrong("PyTorch has two biases; the library's cell has one")
+    return wrong("four blocks, each with d_h rows of W_x, of W_h, and of the bias")
+
+
+@exercise("3.4", expects="a function of (x, h, W_x, W_h, b, b_h)")
+def gru_step(answer):
+    if not callable(answer):
+        return wrong("write the step as a function and give the function itself, not its result")
+    for seed, (d_x, d_h) in enumerate([(1, 1), (3, 2), (4, 5)]):
+        generator = torch.Generator().manual_seed(seed)
+        cell = GRUCell(d_x, d_h).double().requires_grad_(False)
+        for parameter in cell.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+        x, h = (torch.randn(d, generator=generator, dtype=torch.float64) for d in (d_x, d_h))
+        got = answer(x.clone(), h.clone(), cell.W_x.clone(), cell.W_h.clone(), cell.b.clone(), cell.b_h.clone())
+        if close(got, cell(x, h)):
+            continue
+        r, z, candidate = cell.gates(cell.project(x), h)
+        if close(got, z * candidate + (1 - z) * h):
+            return wrong("z and 1 - z are exchanged: z = 1 keeps the old memo")
+        late = torch.tanh(cell.project(x)[2 * d_h :] + cell.W_h[2 * d_h :] @ (r * h) + cell.b_h)
+        if close(got, (1 - z) * late + z * h):
+            return wrong("the reset gate stands behind W_h: it multiplies W_h h + b_h, not h")
+        whole = torch.tanh(cell.project(x)[2 * d_h :] + cell.W_h[2 * d_h :] @ h + cell.b_h)
+        if close(got, (1 - z) * whole + z * h):
+            return wrong("the reset gate is not used")
+        return wrong(
+            f"with d_x = {d_x}, d_h = {d_h} the cell gives something else; are the rows in the order r, z, candidate?"
+        )
+    return right()

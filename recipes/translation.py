@@ -1,0 +1,126 @@
+"""What the recipes for translation share: Tatoeba's pairs, one byte-pair vocabulary for both languages.
+
+Chapters 04 and 05: the same data, the same training, about the same size and compute; only the decoder differs.
+"""
+
+import argparse
+import platform
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from recipes.language_model import warm_up_then_down
+from transformer_lib.decoding import beam_search, greedy
+from transformer_lib.evaluation import bleu
+from transformer_lib.models import Seq2Seq
+from transformer_lib.models.trained import CELLS, DECODERS, save_trained
+from transformer_lib.paths import DATA
+from transformer_lib.text import END, PAD, START, BytePairTokenizer, load_corpus
+from transformer_lib.training import batches_by_length, fit, padded, translation_loss
+from transformer_lib.training.processes import process_rank
+
+VOCABULARY = 4000
+LONGEST = 40  # tokens a translation may have
+
+
+def joint_tokenizer() -> BytePairTokenizer:
+    """One vocabulary for Japanese and English, learned from the training pairs."""
+    pairs = load_corpus("tatoeba").train
+    texts = [text for pair in pairs for text in (pair.japanese, pair.english)]
+    return BytePairTokenizer.train(texts, VOCABULARY, specials=(PAD, START, END))
+
+
+def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rate: float) -> None:
+    """Train Japanese -> English, measure BLEU and chrF on the test pairs, write data/models/NAME.*."""
+    parser = argparse.ArgumentParser(description=f"Train {name}; goes on from its checkpoint if there is one.")
+    parser.add_argument("--folder", type=Path, default=DATA / "models", help="where the model goes")
+    parser.add_argument("--steps", type=int, default=steps, help="fewer steps, for a trial")
+    options = parser.parse_args()
+    steps = options.steps
+    torch.set_num_threads(1)  # so that CPU-seconds compare
+    torch.manual_seed(0)
+    corpus, tokenizer = load_corpus("tatoeba"), joint_tokenizer()
+    pairs = {
+        part: [
+            (tokenizer.encode(pair.japanese), tokenizer.encode(pair.english, start=True, end=True))
+            for pair in getattr(corpus, part)
+        ]
+        for part in ("train", "validation", "test")
+    }
+    arguments = {
+        "vocab_size": tokenizer.vocab_size,
+        "d_x": 192,
+        "d_h": d_h,
+        "decoder": decoder,
+        "cell": "GRUCell",
+        "dropout": 0.2,
+    }
+    model = Seq2Seq(**arguments | {"decoder": DECODERS[decoder], "cell": CELLS["GRUCell"]})
+    optimizer = torch.optim.AdamW(model.parameters(), learning_rate, weight_decay=0.01)
+    check = batches_by_length(pairs["validation"], 100, model.pad_id)
+    checkpoint = options.folder / f"{name}.checkpoint.safetensors"
+    history = fit(
+        model,
+        batches_by_length(pairs["train"], 64, model.pad_id),
+        steps,
+        optimizer,
+        loss=translation_loss,
+        schedule=warm_up_then_down(steps, min(200, steps // 2)),
+        clip=1.0,
+        evaluate=lambda model: sum(float(translation_loss(model, check(i))) for i in range(10)) / 10,
+        every=250,
+        checkpoint=checkpoint,
+    )
+    if process_rank() > 0:
+        return
+    clock = time.process_time()
+    sources = [source for source, _ in pairs["test"]]
+    translations = []
+    for start in range(0, len(sources), 100):
+        batch = padded(sources[start : start + 100], model.pad_id)
+        translations += [tokenizer.decode(ids) for ids in greedy(model, batch, LONGEST)]
+    references = [pair.english for pair in corpus.test]
+    words = [len(pair.tokens) for pair in corpus.test]
+    by_length = []
+    for low, high in ((1, 5), (6, 8), (9, 11), (12, 99)):
+        rows = [i for i, count in enumerate(words) if low <= count <= high]
+        part = bleu([translations[i] for i in rows], [references[i] for i in rows])
+        by_length.append({"words": [low, high], "sentences": len(rows), "bleu": part["bleu"], "chrf": part["chrf"]})
+    cats = torch.tensor(tokenizer.encode("猫は魚が好き"))
+    card = {
+        "arguments": arguments,
+        "data": "tatoeba, Japanese to English, one byte-pair vocabulary",
+        "training": {
+            "steps": steps,
+            "batch_size": 64,
+            "learning_rate": learning_rate,
+            "weight_decay": 0.01,
+            "clip": 1.0,
+            "seed": 0,
+            "optimizer": "AdamW",
+            "schedule": "200 steps up, then a straight line to 0",
+        },
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "training_cpu_seconds": round(history.cpu_seconds, 1),
+        "evaluation_cpu_seconds": round(time.process_time() - clock, 1),
+        "machine": f"{platform.machine()}, one thread, torch {torch.__version__.split('+')[0]}, "
+        f"Python {sys.version_info.major}.{sys.version_info.minor}",
+        "figures": {"decoding": "greedy", "sentences": len(references)} | bleu(translations, references, samples=1000),
+        "by_source_words": by_length,
+        "cats_like_fish": [tokenizer.decode(h.ids) for h in beam_search(model, cats, beam=4, length=LONGEST)],
+        "translations": [
+            {"japanese": corpus.test[i].japanese, "english": references[i], "model": translations[i]}
+            for i in range(0, len(references), len(references) // 50)
+        ][:50],
+        "curve": {
+            "what": "validation loss, nats a token, on 1,000 pairs",
+            "step": [step for step, _ in history.evaluations],
+            "loss": [round(value, 5) for _, value in history.evaluations],
+        },
+        "loss_every_50_steps": [round(sum(history.loss[i : i + 50]) / 50, 4) for i in range(0, steps - 49, 50)],
+    }
+    save_trained(name, model, tokenizer, card, options.folder)
+    checkpoint.unlink()
+    print(f"{name}: {card['parameters']} parameters, {card['training_cpu_seconds']} CPU-seconds, {card['figures']}")

@@ -77,7 +77,7 @@ def save_trained(
     folder: Path | None = None,
     number_format: torch.dtype = torch.float32,
 ) -> None:
-    """Write weights (float32, or float16 to save space), tokenizer and card: none replaces the old before all are there.
+    """Write weights (float32, or float16 for space), tokenizer and card: none replaces the old before all are done.
 
     card: must hold "arguments", with which the model was made (a cell by its name), and whatever the notebooks read.
     """

@@ -75,6 +75,7 @@ def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rat
     )
     if process_rank() > 0:
         return
+    model.half().float()  # the weights are kept in float16: what is measured is what is kept
     clock = time.process_time()
     sources = [source for source, _ in pairs["test"]]
     translations = []
@@ -121,6 +122,6 @@ def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rat
         },
         "loss_every_50_steps": [round(sum(history.loss[i : i + 50]) / 50, 4) for i in range(0, steps - 49, 50)],
     }
-    save_trained(name, model, tokenizer, card, options.folder)
+    save_trained(name, model, tokenizer, card, options.folder, torch.float16)
     checkpoint.unlink()
     print(f"{name}: {card['parameters']} parameters, {card['training_cpu_seconds']} CPU-seconds, {card['figures']}")

@@ -106,6 +106,11 @@ def test_rows_of_memory_and_state_go_together():
         torch.testing.assert_close(again[[2, 0]], whole)
 
 
+def test_the_embedding_is_one_matrix_and_stands_once_among_the_weights():
+    names = [name for name in model_of().state_dict() if "embedding" in name]
+    assert names == ["embedding.weight"]
+
+
 def test_dropout_works_in_training_only():
     model = model_of(dropout=0.5)
     source, target = torch.tensor([[4, 5, 6]]), torch.tensor([[1, 3]])

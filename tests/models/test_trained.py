@@ -66,6 +66,17 @@ def test_a_sequence_to_sequence_model_comes_back(tmp_path, decoder):
     assert isinstance(loaded, Seq2Seq) and type(loaded.decoder) is decoder and same_weights(loaded, model)
 
 
+def test_half_precision_takes_half_the_space(tmp_path):
+    model = saved(tmp_path, "whole")
+    arguments = {"arguments": load_card("whole", tmp_path)["arguments"]}
+    save_trained("half", model, CharTokenizer("abcde"), arguments, tmp_path, torch.float16)
+    loaded = load_trained("half", tmp_path)[0]
+    assert next(loaded.parameters()).dtype == torch.get_default_dtype()
+    assert same_weights(loaded, model.half().float())
+    sizes = [(tmp_path / f"{name}.safetensors").stat().st_size for name in ("whole", "half")]
+    assert sizes[1] < 0.75 * sizes[0]
+
+
 def test_a_cell_need_not_be_named(tmp_path):
     torch.manual_seed(0)
     model = RecurrentLanguageModel(**ARGUMENTS)

@@ -32,16 +32,16 @@ class Encoder(nn.Module):
     c is what both end with, side by side: the forward cell at the last token, the backward one at the first.
     """
 
-    def __init__(self, embedding: nn.Embedding, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
+    def __init__(self, d_x: int, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
         super().__init__()
         require(d_h % 2 == 0, f"d_h: expected an even width, half for each direction, got {d_h}")
-        self.embedding, self.dropout = embedding, nn.Dropout(dropout)
-        self.forwards = cell(embedding.embedding_dim, d_h // 2)
-        self.backwards = cell(embedding.embedding_dim, d_h // 2)
+        self.dropout = nn.Dropout(dropout)
+        self.forwards = cell(d_x, d_h // 2)
+        self.backwards = cell(d_x, d_h // 2)
 
-    def forward(self, source: Tensor, mask: Tensor) -> Memory:
-        """Source ids and mask (batch, m) -> Memory."""
-        X = self.dropout(self.embedding(source))
+    def forward(self, X: Tensor, mask: Tensor) -> Memory:
+        """The source's embeddings (batch, m, d_x) and mask (batch, m) -> Memory."""
+        X = self.dropout(X)
         H_right, c_right = unroll_masked(self.forwards, X, mask)
         H_left, c_left = unroll_masked(self.backwards, X.flip(1), mask.flip(1))
         H = torch.cat([H_right, H_left.flip(1)], dim=-1)
@@ -51,59 +51,59 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """c is the initial state, and all that the decoder ever hears of the source (the textbook's 7.6.1)."""
 
-    def __init__(self, embedding: nn.Embedding, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
+    def __init__(self, d_x: int, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
         super().__init__()
-        self.embedding, self.dropout = embedding, nn.Dropout(dropout)
-        self.cell = cell(embedding.embedding_dim, d_h)
+        self.dropout = nn.Dropout(dropout)
+        self.cell = cell(d_x, d_h)
 
     def prepare(self, memory: Memory) -> Memory:
         """Nothing to compute beforehand."""
         return memory
 
-    def forward(self, target: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Tensor | None, State]:
-        """Target ids (batch, n) -> what the output layer reads (batch, n, d_h), attention weights, state."""
-        S, state = unroll(self.cell, self.dropout(self.embedding(target)), memory.c if state is None else state)
+    def forward(self, Y: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Tensor | None, State]:
+        """Target embeddings (batch, n, d_x) -> what the output layer reads (batch, n, d_h), weights, state."""
+        S, state = unroll(self.cell, self.dropout(Y), memory.c if state is None else state)
         return S, None, state
 
 
 class ContextDecoder(Decoder):
-    """The variant: c is the initial state and comes with every input too, [x_t; c]."""
+    """The variant: c is the initial state and comes with every input too, [y_t; c]."""
 
-    def __init__(self, embedding: nn.Embedding, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
-        super().__init__(embedding, d_h, cell, dropout)
-        self.cell = cell(embedding.embedding_dim + d_h, d_h)
+    def __init__(self, d_x: int, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
+        super().__init__(d_x, d_h, cell, dropout)
+        self.cell = cell(d_x + d_h, d_h)
 
-    def forward(self, target: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Tensor | None, State]:
+    def forward(self, Y: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Tensor | None, State]:
         """As Decoder."""
-        X = self.dropout(self.embedding(target))
-        c = hidden(memory.c).unsqueeze(1).expand(-1, X.shape[1], -1)
-        S, state = unroll(self.cell, torch.cat([X, c], dim=-1), memory.c if state is None else state)
+        Y = self.dropout(Y)
+        c = hidden(memory.c).unsqueeze(1).expand(-1, Y.shape[1], -1)
+        S, state = unroll(self.cell, torch.cat([Y, c], dim=-1), memory.c if state is None else state)
         return S, None, state
 
 
 class AttentionDecoder(Decoder):
-    """Looks at the whole source at each step: c_t from s_{t-1} comes with the input, [x_t; c_t].
+    """Looks at the whole source at each step: c_t from s_{t-1} comes with the input, [y_t; c_t].
 
     What the output layer reads is tanh of a linear layer over [s_t; c_t].
     """
 
-    def __init__(self, embedding: nn.Embedding, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
-        super().__init__(embedding, d_h, cell, dropout)
+    def __init__(self, d_x: int, d_h: int, cell: Callable[[int, int], nn.Module], dropout: float):
+        super().__init__(d_x, d_h, cell, dropout)
         self.attention = AdditiveAttention(d_h, d_h, d_h)
-        self.cell = cell(embedding.embedding_dim + d_h, d_h)
+        self.cell = cell(d_x + d_h, d_h)
         self.readout = nn.Linear(2 * d_h, d_h)
 
     def prepare(self, memory: Memory) -> Memory:
         """U h_i, once for the whole source."""
         return replace(memory, keys=self.attention.keys(memory.H))
 
-    def forward(self, target: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Tensor | None, State]:
+    def forward(self, Y: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Tensor | None, State]:
         """As Decoder; the weights are (batch, n, m)."""
         state = memory.c if state is None else state
         S, A = [], []
-        for x in self.dropout(self.embedding(target)).unbind(dim=1):
+        for y in self.dropout(Y).unbind(dim=1):
             c, a = self.attention(hidden(state), memory.H, memory.mask, memory.keys)
-            state = self.cell(torch.cat([x, c], dim=-1), state)
+            state = self.cell(torch.cat([y, c], dim=-1), state)
             S.append(torch.cat([hidden(state), c], dim=-1))
             A.append(a)
         return torch.tanh(self.readout(torch.stack(S, dim=1))), torch.stack(A, dim=1), state
@@ -130,8 +130,8 @@ class Seq2Seq(nn.Module, SequenceToSequenceModel):
         self.vocab_size = vocab_size
         self.pad_id, self.start_id, self.end_id = specials
         self.embedding = nn.Embedding(vocab_size, d_x)
-        self.encoder = Encoder(self.embedding, d_h, cell, dropout)
-        self.decoder = decoder(self.embedding, d_h, cell, dropout)
+        self.encoder = Encoder(d_x, d_h, cell, dropout)
+        self.decoder = decoder(d_x, d_h, cell, dropout)
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(d_h, vocab_size)
 
@@ -140,11 +140,11 @@ class Seq2Seq(nn.Module, SequenceToSequenceModel):
         source = as_ids(source, self.vocab_size, "source")
         mask = padding_mask(source, self.pad_id)
         require(bool(mask.any(-1).all()), "source: expected at least one token in every row, got one of padding alone")
-        return self.decoder.prepare(self.encoder(source, mask))
+        return self.decoder.prepare(self.encoder(self.embedding(source), mask))
 
     def step(self, ids: Tensor, memory: Memory, state: State | None = None) -> tuple[Tensor, State]:
         """Log probabilities after each of the target's ids (batch, n, vocab_size), and the new state."""
-        S, _, state = self.decoder(as_ids(ids, self.vocab_size), memory, state)
+        S, _, state = self.decoder(self.embedding(as_ids(ids, self.vocab_size)), memory, state)
         return torch.log_softmax(self.output(self.dropout(S)), dim=-1), state
 
     def choose(self, rows: Tensor, memory: Memory, state: State) -> tuple[Memory, State]:
@@ -154,7 +154,7 @@ class Seq2Seq(nn.Module, SequenceToSequenceModel):
 
     def weights(self, source: Tensor, target: Tensor) -> Tensor:
         """The attention weights (batch, n, m) with which each of the target's ids looks at the source."""
-        A = self.decoder(as_ids(target, self.vocab_size), self.encode(source), None)[1]
+        A = self.decoder(self.embedding(as_ids(target, self.vocab_size)), self.encode(source), None)[1]
         require(A is not None, f"model: expected one with attention, got a {type(self.decoder).__name__}")
         return A
 

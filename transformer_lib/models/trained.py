@@ -70,9 +70,14 @@ def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Toke
 
 
 def save_trained(
-    name: str, model: nn.Module, tokenizer: Tokenizer, card: dict[str, Any], folder: Path | None = None
+    name: str,
+    model: nn.Module,
+    tokenizer: Tokenizer,
+    card: dict[str, Any],
+    folder: Path | None = None,
+    number_format: torch.dtype = torch.float32,
 ) -> None:
-    """Write weights (float32), tokenizer and card: none takes the old one's place before all are written.
+    """Write weights (float32, or float16 for space), tokenizer and card: none replaces the old before all are done.
 
     card: must hold "arguments", with which the model was made (a cell by its name), and whatever the notebooks read.
     """
@@ -83,7 +88,7 @@ def save_trained(
         whole_file(folder / f"{name}.tokenizer.json") as tokenizer_file,
         whole_file(folder / f"{name}.safetensors") as weights_file,
     ):
-        write_weights(weights_file, {key: value.float() for key, value in model.state_dict().items()}, {})
+        write_weights(weights_file, {key: value.to(number_format) for key, value in model.state_dict().items()}, {})
         tokenizer.save(tokenizer_file)
         checksum = sha256(weights_file.read_bytes()).hexdigest()
         content = json.dumps({"model": type(model).__name__, "sha256": checksum} | card, ensure_ascii=False, indent=2)

@@ -34,6 +34,7 @@ MIRRORS = {
     "transformer_lib/__init__.py": ["tests/test_import.py"],
     "transformer_lib/decoding.py": ["tests/test_decoding.py", "tests/test_translating.py"],
     "transformer_lib/evaluation.py": ["tests/test_evaluation.py", "tests/test_translating.py"],
+    "transformer_lib/protocols.py": ["tests/test_protocols.py", "tests/models/test_seq2seq.py"],
 }
 # mutmut's exit codes. A fault that makes the tests hang or crash has been noticed as well.
 NOTICED = {1, 3, 36, 24, -24, 152, 255, -11, -9}

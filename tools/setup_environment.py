@@ -112,7 +112,7 @@ def make_venv(venv, python=None):
 
 def install(python, root=ROOT):
     """Install the pins, then the library itself as a link, so that a change of it shows at once."""
-    print("Installing the pinned packages: a few minutes and about 2 GB, this once")
+    print("Installing the pinned packages: a few minutes and 2 GB or more, this once")
     sys.stdout.flush()
     run([python, "-m", "pip", "install", "-r", os.path.join(root, "requirements.txt")], "installing the packages")
     run(

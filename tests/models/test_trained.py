@@ -23,6 +23,13 @@ from transformer_lib.models.trained import load_card, save_trained
 from transformer_lib.parts.recurrent import GRUCell, LSTMCell, RNNCell
 from transformer_lib.text import CharTokenizer, WordTokenizer
 
+
+@pytest.fixture(autouse=True)
+def _the_courses_own_models_are_out_of_reach(tmp_path_factory, monkeypatch):
+    """Not even a broken library may write among them."""
+    monkeypatch.setattr("transformer_lib.models.trained.DATA", tmp_path_factory.mktemp("data"))
+
+
 ARGUMENTS = {"vocab_size": 5, "d_x": 3, "d_h": 4}
 
 

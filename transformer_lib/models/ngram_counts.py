@@ -26,7 +26,7 @@ class NGramCounts:
         before = np.zeros(len(tokens), dtype=np.int64)  # the run of order j - 1 that ends here
         for j in range(1, n + 1):
             here = np.flatnonzero(place >= j - 1)
-            context = before[here - 1] if j > 1 else before
+            context = before[here - 1]  # for order 1 the empty run, number 0, wherever it stands
             self.key[j], first, run, self.counts[j] = np.unique(
                 context * vocab_size + tokens[here], return_index=True, return_inverse=True, return_counts=True
             )

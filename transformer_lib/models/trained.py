@@ -65,7 +65,7 @@ def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Toke
         f"{weights.name}: expected the weights that the card names (sha256 {named[:12]}), got {found[:12]}; "
         "fetch both again, or train the model anew",
     )
-    load_weights(model, {key: value.to(torch.get_default_dtype()) for key, value in tensors.items()}, name)
+    load_weights(model, tensors, name)
     return model.eval(), tokenizer, card
 
 
@@ -91,7 +91,8 @@ def save_trained(
         write_weights(weights_file, {key: value.to(number_format) for key, value in model.state_dict().items()}, {})
         tokenizer.save(tokenizer_file)
         checksum = sha256(weights_file.read_bytes()).hexdigest()
-        content = json.dumps({"model": type(model).__name__, "sha256": checksum} | card, ensure_ascii=False, indent=2)
+        made = {"model": type(model).__name__, "sha256": checksum}  # in front, and never as an older card had it
+        content = json.dumps(made | card | made, ensure_ascii=False, indent=2)
         card_file.write_text(content + "\n", encoding="utf-8", newline="\n")
 
 

@@ -1,4 +1,4 @@
-"""Teach RNN, LSTM and GRU a verb that agrees with a far subject: `python -m recipes.agreement` (about 12 CPU-minutes).
+"""Teach RNN, LSTM and GRU a verb that agrees with a far subject: `python -m recipes.agreement` (about 14 CPU-minutes).
 
 Chapter 03. Many small runs, each with a seed of its own, and one card with what came of them; a recipe that was killed
 goes on with the runs that are missing.
@@ -10,6 +10,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +24,10 @@ from transformer_lib.paths import DATA
 from transformer_lib.text import AgreementTask, load_corpus
 from transformer_lib.training import fit
 
-WIDTH, BATCH, LEARNING_RATE, CLIP = 32, 64, 2e-3, 1.0
-STEPS, EVERY, ENOUGH = 1500, 50, 0.99
-DISTANCES = (5, 10, 15, 20, 30, 40, 80)
+WIDTH, BATCH, CLIP = 32, 64, 1.0
+LEARNING_RATES = (2e-3, 8e-3)  # each cell may have the one that suits it: the plain RNN likes the larger one
+STEPS, EVERY, ENOUGH = 1200, 50, 0.99
+DISTANCES = (5, 10, 20, 40, 80)
 SEEDS = (0, 1, 2)
 MIXED, BEYOND = 30, (0, 5, 10, 20, 30, 40, 60, 80)
 # Each: the cell, and what its start is changed to. "gate": bias of the gate that keeps the memory.
@@ -70,10 +72,11 @@ def train_one(
     distance_of: Callable[[int], int],
     seed: int,
     steps: int,
-    learning_rate: float = LEARNING_RATE,
-    stop_at: int | None = None,
+    learning_rate: float,
+    check_at: int,
+    stop: bool,
 ) -> dict:
-    """Train until 99 % of 500 validation sentences at the distance `stop_at` are right twice running, or to the end."""
+    """Train; if `stop`, only until 99 % of the validation sentences at distance `check_at` are right twice running."""
     optimizer = torch.optim.Adam(model.parameters(), learning_rate)
     verbs, done, good, clock = tasks["train"].verbs, 0, 0, time.process_time()
 
@@ -89,9 +92,20 @@ def train_one(
 
         fit(model, batches, min(EVERY, steps - done), optimizer, loss, clip=CLIP)
         done += min(EVERY, steps - done)
-        if stop_at is not None:
-            good = good + 1 if accuracy(model, tasks["validation"], stop_at, 500) >= ENOUGH else 0
-    return {"steps": done, "cpu_seconds": round(time.process_time() - clock, 1)}
+        share = accuracy(model, tasks["validation"], check_at, 500)
+        good = good + 1 if stop and share >= ENOUGH else 0
+    return {"steps": done, "validation": share, "cpu_seconds": round(time.process_time() - clock, 1)}
+
+
+def at_better_rate(runs: list[dict], start: str, distance: int) -> dict:
+    """What the seeds reached at the learning rate that is better on validation sentences; nothing where none tried."""
+    by_rate = [
+        [run for run in runs if (run["cell"], run["distance"], run["learning_rate"]) == (start, distance, rate)]
+        for rate in LEARNING_RATES
+    ]
+    best = max(by_rate, key=lambda runs: sum(run["validation"] for run in runs))
+    rate = best[0]["learning_rate"] if best else None
+    return {"cell": start, "distance": distance, "learning_rate": rate, "accuracy": [run["accuracy"] for run in best]}
 
 
 def main(folder: Path, steps: int) -> None:
@@ -104,52 +118,45 @@ def main(folder: Path, steps: int) -> None:
     progress = folder / "agreement.checkpoint.json"
     runs = json.loads(progress.read_text(encoding="utf-8")) if progress.is_file() else {}
 
-    def once(kind: str, start: str, seed: int, measure: tuple[int, ...], fixed: int | None, **settings) -> dict:
-        key = f"{kind} / {start} / {fixed} / {seed} / {settings}"
+    def once(start: str, seed: int, rate: float, distance: int | None) -> dict:
+        key = f"{start} / {rate} / {distance} / {seed} / {steps}"
         if key not in runs:
             cell, changed = STARTS[start]
             model = make(cell, tokenizer.vocab_size, seed, **changed)
-            draws = np.random.default_rng((7, seed)).integers(MIXED + 1, size=100_000)
-            result = train_one(
-                model, tasks, lambda step: fixed if fixed is not None else int(draws[step]), seed, **settings
-            )
-            result["accuracy"] = [accuracy(model, tasks["test"], distance, 1000) for distance in measure]
-            where = {"distance": fixed} if fixed is not None else {"distances": measure}
-            runs[key] = {"cell": start, **where, "seed": seed, **settings, **result}
+            draws = np.random.default_rng((7, seed)).integers(MIXED + 1, size=steps)
+            of = (lambda step: int(draws[step])) if distance is None else (lambda step: distance)
+            result = train_one(model, tasks, of, seed, steps, rate, distance or MIXED, stop=distance is not None)
+            shares = [accuracy(model, tasks["test"], at, 1000) for at in (BEYOND if distance is None else [distance])]
+            about = {"cell": start, "seed": seed, "learning_rate": rate}
+            if distance is None:
+                runs[key] = about | result | {"distances": BEYOND, "accuracy": shares}
+            else:
+                runs[key] = about | {"distance": distance} | result | {"accuracy": shares[0]}
             with whole_file(progress) as file:
                 file.write_text(json.dumps(runs), encoding="utf-8", newline="\n")
-            print(key, runs[key], flush=True)
+            print(runs[key], flush=True)
         return runs[key]
 
-    fixed_runs, mixed_runs, patient_runs = [], [], []
-    for start in STARTS:
+    fixed = []
+    for start, rate in product(STARTS, LEARNING_RATES):
         for distance in DISTANCES:
-            here = [once("fixed", start, seed, (distance,), distance, steps=steps, stop_at=distance) for seed in SEEDS]
-            fixed_runs += here
-            if max(run["accuracy"][0] for run in here) < ENOUGH:
+            here = [once(start, seed, rate, distance) for seed in SEEDS]
+            fixed += here
+            if max(run["accuracy"] for run in here) < ENOUGH:
                 break  # what no seed learns is not asked of longer distances
-    for start in ("RNN", "LSTM", "GRU"):
-        mixed_runs += [once("mixed", start, seed, BEYOND, None, steps=steps) for seed in SEEDS]
-    for rate, factor in ((LEARNING_RATE / 4, 1), (LEARNING_RATE * 4, 1), (LEARNING_RATE, 4)):
-        settings = {"steps": factor * steps, "stop_at": 20, "learning_rate": rate}
-        patient_runs.append(once("patient", "RNN", 0, (20,), 20, **settings))
-
-    def plain(run: dict) -> dict:
-        kept = {key: value for key, value in run.items() if key != "stop_at"}
-        return kept | ({"accuracy": run["accuracy"][0]} if "distance" in run else {})
-
+    mixed = [once("RNN", seed, LEARNING_RATES[0], None) for seed in SEEDS]
     card = {
         "task": "likes or like, after a subject and so many running words of Moby Dick; Linzen et al. (2016) in small",
         "training": {
             "d_x": WIDTH, "d_h": WIDTH, "vocab_size": tokenizer.vocab_size, "batch_size": BATCH, "optimizer": "Adam",
-            "learning_rate": LEARNING_RATE, "clip": CLIP, "steps_at_most": steps, "looked_at_every": EVERY,
+            "learning_rates": LEARNING_RATES, "clip": CLIP, "steps_at_most": steps, "looked_at_every": EVERY,
             "stopped_when": f"{ENOUGH} of 500 validation sentences right, twice running", "seeds": SEEDS,
         },
         "measured_on": "1,000 sentences, the words between from the test part of Moby Dick",
         "starts": {start: {"cell": cell, **changed} for start, (cell, changed) in STARTS.items()},
-        "fixed": [plain(run) for run in fixed_runs],
-        "mixed": {"distances_trained": [0, MIXED], "runs": [plain(run) for run in mixed_runs]},
-        "patient": [plain(run) for run in patient_runs],
+        "learned": [at_better_rate(fixed, *where) for where in product(STARTS, DISTANCES)],
+        "fixed": fixed,
+        "mixed": {"distances_trained": [0, MIXED], "runs": mixed},
         "cpu_seconds": round(sum(run["cpu_seconds"] for run in runs.values()), 1),
         "machine": f"{platform.machine()}, one thread, torch {torch.__version__.split('+')[0]}, "
         f"Python {sys.version_info.major}.{sys.version_info.minor}",

@@ -1,11 +1,11 @@
-"""The checks of chapter 03's exercises: a half-life, a step of the cell state, parameters, a GRU step as a function.
+"""The checks of chapter 03's exercises: a half-life, a step of the cell state, a GRU step, an LSTM that counts.
 
 What is expected is computed here, by the library where it has it; each likely wrong answer gets its own explanation.
 """
 
 import torch
 
-from transformer_lib.parts.recurrent import GRUCell, LSTMCell
+from transformer_lib.parts.recurrent import GRUCell, LSTMCell, unroll
 from transformer_lib.show import close, exercise, right, wrong
 
 
@@ -40,24 +40,7 @@ def cell_state(answer):
     return wrong("c = f (.) c_old + i (.) c~, each component on its own")
 
 
-@exercise("3.3", expects="a whole number")
-def parameters(answer):
-    d_x, d_h = 100, 200
-    expected = sum(parameter.numel() for parameter in LSTMCell(d_x, d_h).parameters())
-    if close(answer, expected):
-        return right()
-    if close(answer, expected / 4):
-        return wrong("that is one block; an LSTM has four: three gates and the candidate")
-    if close(answer, expected * 3 / 4):
-        return wrong("three gates and the candidate make four blocks")
-    if close(answer, expected - 4 * d_h):
-        return wrong("the bias is missing")
-    if close(answer, expected + 4 * d_h):
-        return wrong("PyTorch has two biases; the library's cell has one")
-    return wrong("four blocks, each with d_h rows of W_x, of W_h, and of the bias")
-
-
-@exercise("3.4", expects="a function of (x, h, W_x, W_h, b, b_h)")
+@exercise("3.3", expects="a function of (x, h, W_x, W_h, b, b_h)")
 def gru_step(answer):
     if not callable(answer):
         return wrong("write the step as a function and give the function itself, not its result")
@@ -81,5 +64,34 @@ def gru_step(answer):
             return wrong("the reset gate is not used")
         return wrong(
             f"with d_x = {d_x}, d_h = {d_h} the cell gives something else; are the rows in the order r, z, candidate?"
+        )
+    return right()
+
+
+@exercise("3.4", expects="a function without arguments that returns an LSTMCell(1, 1)")
+def counter(answer):
+    cell = answer() if callable(answer) and not isinstance(answer, LSTMCell) else answer
+    if not isinstance(cell, LSTMCell) or (cell.d_x, cell.d_h) != (1, 1):
+        return wrong("the function should return an LSTMCell(1, 1) with weights that you have set")
+    generator = torch.Generator().manual_seed(0)
+    for length in (1, 7, 60, 60):
+        X = torch.randint(2, (length, 1), generator=generator).to(cell.b.dtype)
+        with torch.no_grad():
+            _, (_, c) = unroll(cell, X)
+            at_zero, at_one = (cell.gates(cell.project(X.new_full((1,), x)), X.new_zeros(1)) for x in (0.0, 1.0))
+        if abs(float(c) - float(X.sum())) <= 0.1:
+            continue
+        (i_zero, f_zero, candidate_zero, _), (i_one, f_one, candidate_one, _) = at_zero, at_one
+        if min(f_zero, f_one) < 0.99:
+            return wrong("the forget gate is not near enough to 1: what was counted early leaks away")
+        if abs(i_zero * candidate_zero) > 0.001:
+            return wrong("something is written at a zero too; close the input gate there, or make the candidate 0")
+        if abs(i_one * candidate_one - 1) > 0.001:
+            return wrong(
+                "a one should write 1: input gate and candidate both at 1 (what does tanh do to a large number?)"
+            )
+        ones = int(X.sum())
+        return wrong(
+            f"after {length} steps c is {float(c):.4g}, and there were {ones} ones; does W_h disturb the gates?"
         )
     return right()

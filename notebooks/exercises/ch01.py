@@ -54,7 +54,13 @@ def sentence(answer):
 @exercise("1.2", expects="a function add_k(tokens, context, word, k, V)")
 def add_k(answer):
     """Add-k smoothing of a bigram model, compared with the library on three texts, in all contexts."""
-    slips = set()
+    told = {  # the likely slips; an answer has one if it agrees with it wherever it is wrong
+        "last": "you counted the last word of the text as a context, but nothing follows it: the row does not sum to 1",
+        "k": "that is count and divide: add k to the pair's count and k * V to the context's",
+        "V": "each of the V words gets k more, so the context's count grows by k * V, not by k",
+        "one": "that is right for k = 1 only: use the k that is given",
+    }
+    slips = set(told)
     for text, k in itertools.product(TEXTS, (1.0, 0.1)):
         tokens = text.split()
         tokenizer = WordTokenizer.train([text, "unseen"], pattern=WordTokenizer.BLANKS)
@@ -69,26 +75,19 @@ def add_k(answer):
                 continue
             pair = Counter(zip(tokens, tokens[1:]))[context, word]
             followed, seen = tokens[:-1].count(context), tokens.count(context)
-            if seen != followed and close(came, (pair + k) / (seen + k * V), 1e-9):
-                slips.add("last")
-            elif close(came, (pair + k) / (followed + k), 1e-9):
-                slips.add("V")
-            elif close(came, pair / max(followed, 1), 1e-9):
-                slips.add("k")
-            elif close(came, (pair + 1) / (followed + V), 1e-9):
-                slips.add("one")
-            else:
+            values = {
+                "last": (pair + k) / (seen + k * V),
+                "k": pair / max(followed, 1),
+                "V": (pair + k) / (followed + k),
+                "one": (pair + 1) / (followed + V),
+            }
+            slips &= {slip for slip, value in values.items() if close(came, value, 1e-9)}
+            if not slips:
                 return wrong(
                     f"in a text of {len(tokens)} words P({word} | {context}) with k = {k} and V = {V} should be "
                     f"{float(p[c, w]):.6g}; came {came!r:.40}"
                 )
-    told = {
-        "V": "each of the V words gets k more, so the context's count grows by k * V, not by k",
-        "k": "that is count and divide: add k to the pair's count and k * V to the context's",
-        "one": "that is right for k = 1 only: use the k that is given",
-        "last": "you counted the last word of the text as a context, but nothing follows it: the row does not sum to 1",
-    }
-    return next((wrong(text) for slip, text in told.items() if slip in slips), right())
+    return right() if slips == set(told) else wrong(told[min(slips)])
 
 
 @exercise("1.3", expects="a function continuation(tokens, word)")

@@ -5,9 +5,17 @@ import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
 
-from benchmarks import cells, imports, measure, ngrams
+from benchmarks import cells, imports, measure, ngrams, translating
 
-BENCHMARKS = (ngrams.against_nltk, ngrams.order_6, cells.against_pytorch, imports.beyond_torch)
+BENCHMARKS = (
+    ngrams.against_nltk,
+    ngrams.order_6,
+    cells.against_pytorch,
+    translating.against_pytorch,
+    translating.batched_greedy,
+    translating.byte_pairs,
+    imports.beyond_torch,
+)
 
 
 def main() -> int:

@@ -6,8 +6,6 @@ goes on with the runs that are missing.
 
 import argparse
 import json
-import platform
-import sys
 import time
 from collections.abc import Callable
 from itertools import product
@@ -17,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from recipes.cards import machine
 from transformer_lib.files import whole_file
 from transformer_lib.models import RecurrentLanguageModel
 from transformer_lib.models.trained import CELLS
@@ -158,8 +157,7 @@ def main(folder: Path, steps: int) -> None:
         "fixed": fixed,
         "mixed": {"distances_trained": [0, MIXED], "runs": mixed},
         "cpu_seconds": round(sum(run["cpu_seconds"] for run in runs.values()), 1),
-        "machine": f"{platform.machine()}, one thread, torch {torch.__version__.split('+')[0]}, "
-        f"Python {sys.version_info.major}.{sys.version_info.minor}",
+        "machine": machine(),
     }  # fmt: skip
     with whole_file(folder / "agreement.json") as file:
         file.write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8", newline="\n")

@@ -3,4 +3,4 @@
 from recipes.translation import train_translator
 
 if __name__ == "__main__":
-    train_translator("attention-tatoeba", "AttentionDecoder", d_h=256, steps=5000, learning_rate=2e-3)
+    train_translator("attention-tatoeba", "AttentionDecoder", d_h=256, steps=8600, learning_rate=2e-3, dropout=0.3)

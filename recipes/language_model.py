@@ -5,8 +5,6 @@ Chapters 02 and 03. A recipe that was killed goes on from its last checkpoint wh
 
 import argparse
 import math
-import platform
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from recipes.cards import machine
 from transformer_lib.evaluation import bits_per_token
 from transformer_lib.models.trained import save_trained
 from transformer_lib.paths import DATA
@@ -89,8 +88,7 @@ def train(
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "training_cpu_seconds": round(history.cpu_seconds, 1),
         "evaluation_cpu_seconds": round(time.process_time() - clock, 1),
-        "machine": f"{platform.machine()}, one thread, torch {torch.__version__.split('+')[0]}, "
-        f"Python {sys.version_info.major}.{sys.version_info.minor}",
+        "machine": machine(),
         "figures": {key: round(value, 5) for key, value in figures.items()},
         "curve": {
             "what": "validation bits a token on the first 20,000 tokens (or texts)",

@@ -3,4 +3,4 @@
 from recipes.translation import train_translator
 
 if __name__ == "__main__":
-    train_translator("seq2seq-tatoeba", "Decoder", d_h=320, steps=5000, learning_rate=2e-3)
+    train_translator("seq2seq-tatoeba", "Decoder", d_h=320, steps=10_300, learning_rate=2e-3, dropout=0.3)

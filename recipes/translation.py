@@ -4,13 +4,12 @@ Chapters 04 and 05: the same data, the same training, about the same size and co
 """
 
 import argparse
-import platform
-import sys
 import time
 from pathlib import Path
 
 import torch
 
+from recipes.cards import machine
 from recipes.language_model import warm_up_then_down
 from transformer_lib.decoding import beam_search, greedy
 from transformer_lib.evaluation import bleu
@@ -32,7 +31,7 @@ def joint_tokenizer() -> BytePairTokenizer:
     return BytePairTokenizer.train(texts, VOCABULARY, specials=(PAD, START, END))
 
 
-def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rate: float) -> None:
+def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rate: float, dropout: float) -> None:
     """Train Japanese -> English, measure BLEU and chrF on the test pairs, write data/models/NAME.*."""
     parser = argparse.ArgumentParser(description=f"Train {name}; goes on from its checkpoint if there is one.")
     parser.add_argument("--folder", type=Path, default=DATA / "models", help="where the model goes")
@@ -55,7 +54,7 @@ def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rat
         "d_h": d_h,
         "decoder": decoder,
         "cell": "GRUCell",
-        "dropout": 0.2,
+        "dropout": dropout,
     }
     model = Seq2Seq(**arguments | {"decoder": DECODERS[decoder], "cell": CELLS["GRUCell"]})
     optimizer = torch.optim.AdamW(model.parameters(), learning_rate, weight_decay=0.01)
@@ -106,8 +105,7 @@ def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rat
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "training_cpu_seconds": round(history.cpu_seconds, 1),
         "evaluation_cpu_seconds": round(time.process_time() - clock, 1),
-        "machine": f"{platform.machine()}, one thread, torch {torch.__version__.split('+')[0]}, "
-        f"Python {sys.version_info.major}.{sys.version_info.minor}",
+        "machine": machine(),
         "figures": {"decoding": "greedy", "sentences": len(references)} | bleu(translations, references, samples=1000),
         "by_source_words": by_length,
         "cats_like_fish": [tokenizer.decode(h.ids) for h in beam_search(model, cats, beam=4, length=LONGEST)],

@@ -3,9 +3,13 @@
 import math
 
 import pytest
+import torch
 
-from benchmarks import cells, measure, ngrams
+from benchmarks import cells, measure, ngrams, translating
 from benchmarks.measure import BEGIN, END, Row, ratio, table, write
+from transformer_lib.models import Seq2Seq
+from transformer_lib.models.seq2seq import AttentionDecoder, Decoder
+from transformer_lib.training import translation_loss
 
 
 def row(measured, limit, at_least):
@@ -47,3 +51,26 @@ def test_both_kinds_of_cell_are_timed():
     results = cells.against_pytorch(batch=2, n=3, d_x=2, widths=(3,), rounds=1)
     assert [result.what.split()[0] for result in results] == ["RNNCell", "LSTMCell", "GRUCell"]
     assert all(result.limit == 2.5 and not result.at_least and math.isfinite(result.measured) for result in results)
+
+
+def test_translation_is_timed_against_the_same_model():
+    results = translating.against_pytorch(vocab_size=300, d_x=4, d_h=6, count=50, batch=4, rounds=1)  # asserts the loss
+    assert [result.what.split()[1] for result in results] == ["Decoder", "AttentionDecoder"]
+    assert all(result.limit == 1.3 and not result.at_least for result in results)
+    (greedy,) = translating.batched_greedy(count=101, d_h=6, vocab_size=300, rounds=1)  # asserts the same words
+    assert greedy.limit == 5 and greedy.at_least and greedy.measured > 1
+    (pairs,) = translating.byte_pairs(characters=5000, vocab_size=400, rounds=1)  # asserts the size
+    assert pairs.limit == 10 and not pairs.at_least
+
+
+def test_the_model_on_pytorch_has_the_same_gradients():
+    torch.manual_seed(1)
+    for decoder in (Decoder, AttentionDecoder):
+        ours = Seq2Seq(11, 3, 4, decoder).double()
+        theirs = translating.OnTorch(ours.float()).double()
+        ours.double()
+        batch = (torch.tensor([[3, 4, 5], [6, 0, 0]]), torch.tensor([[1, 7, 8, 2], [1, 9, 2, 0]]))
+        for model in (ours, theirs):
+            translation_loss(model, batch).backward()
+        assert torch.allclose(ours.embedding.weight.grad, theirs.embedding.weight.grad, atol=1e-12)
+        assert ours.embedding.weight.grad.abs().max() > 0

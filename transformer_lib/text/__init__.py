@@ -3,6 +3,7 @@
 from .agreement import AgreementTask
 from .byte_pair import BytePairTokenizer
 from .corpora import Corpus, Pair, load_corpus
+from .reversal import ReversalTask
 from .tokenizers import END, PAD, START, UNKNOWN, CharTokenizer, Tokenizer, WordTokenizer
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "CharTokenizer",
     "Corpus",
     "Pair",
+    "ReversalTask",
     "Tokenizer",
     "WordTokenizer",
     "load_corpus",

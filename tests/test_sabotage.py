@@ -141,6 +141,52 @@ def small(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_what_is_broken_reads_and_writes_copies_of_the_data(small):
+    """Also where an older copy has links in their place, and after a run that spoilt its copies."""
+    data, folder = small / "data" / "models", small / "build" / "sums"
+    data.mkdir(parents=True)
+    (data / "small.json").write_text("kept", "utf-8")
+    (data / "small.checkpoint.safetensors").write_text("large, and changing while it is copied", "utf-8")
+    (folder / "mutants").mkdir(parents=True)
+    (folder / "mutants" / "data").symlink_to(small / "data", target_is_directory=True)
+    for _ in range(2):
+        sabotage.prepare("transformer_lib/parts/sums.py", folder)
+        copied = folder / "mutants" / "data" / "models"
+        assert [path.name for path in copied.iterdir()] == ["small.json"]
+        assert (copied / "small.json").read_text("utf-8") == "kept"
+        assert not [path for path in folder.rglob("*") if path.is_symlink()]
+        for path in copied.iterdir():
+            path.write_text("spoilt", "utf-8")
+        (copied / "more.json").write_text("spoilt", "utf-8")
+        assert {path.name: path.read_text("utf-8")[:4] for path in data.iterdir()} == {
+            "small.json": "kept",
+            "small.checkpoint.safetensors": "larg",
+        }
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="mutmut needs a system that can fork")
+def test_a_broken_module_that_writes_into_the_data_leaves_the_checkouts_own_alone(small):
+    (small / "data").mkdir()
+    (small / "data" / "numbers.txt").write_text("7", "utf-8")
+    (small / "transformer_lib/parts/sums.py").write_text(
+        "from pathlib import Path\n\nDATA = Path(__file__).resolve().parents[2] / 'data'\n\n\n"
+        "def note(number, folder=None):\n    folder = folder or DATA\n"
+        "    (folder / 'numbers.txt').write_text(str(number))\n    return int((DATA / 'numbers.txt').read_text())\n",
+        "utf-8",
+    )
+    (small / "tests/parts/test_sums.py").write_text(
+        "from transformer_lib.parts.sums import note\n\n\n"
+        "def test_note(tmp_path):\n    assert note(1, tmp_path) == 7\n    assert (tmp_path / 'numbers.txt').exists()\n",
+        "utf-8",
+    )
+    result = sabotage.sabotage("transformer_lib/parts/sums.py")
+    written = {"function": "note", "from": "folder = folder or DATA", "to": "folder = folder and DATA"}
+    assert result["faults"] >= 4 and written not in result["survivors"]  # it wrote 1 over the 7 of its copy
+    assert (small / "data" / "numbers.txt").read_text("utf-8") == "7"
+    assert not (small / "build" / "transformer_lib.parts.sums" / "mutants" / "data").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="mutmut needs a system that can fork")
 def test_a_real_run_finds_what_no_test_notices_and_takes_a_better_test_into_account(small):

@@ -36,6 +36,8 @@ MIRRORS = {
     "transformer_lib/evaluation.py": ["tests/test_evaluation.py", "tests/test_translating.py"],
     "transformer_lib/protocols.py": ["tests/test_protocols.py", "tests/models/test_seq2seq.py"],
 }
+# Folders around the library that its tests read; no link to them, since a broken library writes where it should not.
+READ_BY_TESTS = ("data", "recipes", "notebooks")
 # mutmut's exit codes. A fault that makes the tests hang or crash has been noticed as well.
 NOTICED = {1, 3, 36, 24, -24, 152, 255, -11, -9}
 UNCHECKED = {None, 2}
@@ -136,8 +138,20 @@ def copy_tree(name: str, folder: Path, root: Path, without: set[str] = frozenset
     return changed
 
 
+def remove(path: Path) -> None:
+    """A folder, or a link in its place: never what the link leads to."""
+    if path.is_symlink():
+        path.unlink()
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def prepare(module: str, folder: Path, root: Path = ROOT) -> None:
-    """A copy of the library and its tests in which `mutmut run` breaks one module, or goes on breaking it."""
+    """A copy of the library and its tests in which `mutmut run` breaks one module, or goes on breaking it.
+
+    A broken library may write anywhere below its root, such as among the trained models: what the tests read is copied
+    as well, anew for each run, and nothing in the copy is a link out of it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     copy_tree("transformer_lib", folder, root, broken=module)
     tests_changed = copy_tree("tests", folder, root, without={"notebooks", "browser", "show"})
@@ -146,9 +160,10 @@ def prepare(module: str, folder: Path, root: Path = ROOT) -> None:
     broken = folder / "mutants"
     broken.mkdir(exist_ok=True)
     shutil.rmtree(broken / "tests", ignore_errors=True)
-    for name in ("data", "recipes", "notebooks"):
-        if (root / name).exists() and not (broken / name).exists():
-            (broken / name).symlink_to(root / name, target_is_directory=True)
+    for name in READ_BY_TESTS:
+        remove(broken / name)
+        if (root / name).exists():
+            shutil.copytree(root / name, broken / name, ignore=shutil.ignore_patterns("__pycache__", "*.checkpoint.*"))
     if tests_changed:
         forget_unnoticed(module, folder)
 
@@ -222,6 +237,8 @@ def sabotage(module: str, fresh: bool = False, jobs: int = 1) -> dict:
             diff = mutmut(folder, "show", key, stdout=subprocess.PIPE).stdout
             before, after = changed_lines(diff)
             survivors.append({"function": function_of(key), "from": before, "to": after})
+    for name in READ_BY_TESTS:  # the next run copies them anew
+        remove(folder / "mutants" / name)
     survivors.sort(key=lambda one: (one["function"], one["from"], one["to"]))
     source = hashlib.sha256((ROOT / module).read_bytes()).hexdigest()
     return {"source": source, "faults": len(codes), "survivors": survivors}

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 # Before torch is imported: under load two OpenMP threads stall each other, and the last digits depend on their number.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -28,3 +29,19 @@ def _leave_torch_as_it_was():
     if "torch" in sys.modules:
         torch = sys.modules["torch"]
         torch.set_default_dtype(before or torch.float32)
+
+
+@pytest.fixture
+def as_on_windows(monkeypatch):
+    """Text files get the machine's old code page and its line ends, unless the program says which ones it wants."""
+    read, write = Path.read_text, Path.write_text
+    monkeypatch.setattr(
+        Path, "read_text", lambda self, encoding=None, errors=None: read(self, encoding or "cp1252", errors)
+    )
+    monkeypatch.setattr(
+        Path,
+        "write_text",
+        lambda self, data, encoding=None, errors=None, newline=None: write(
+            self, data, encoding or "cp1252", errors, "\r\n" if newline is None else newline
+        ),
+    )

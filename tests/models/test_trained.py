@@ -4,6 +4,7 @@ Chapter 02 onwards.
 """
 
 import json
+import math
 import os
 from hashlib import sha256
 
@@ -19,7 +20,7 @@ from transformer_lib.models import (
     Seq2Seq,
     load_trained,
 )
-from transformer_lib.models.trained import load_card, save_trained
+from transformer_lib.models.trained import ladder, load_card, save_trained
 from transformer_lib.parts.recurrent import GRUCell, LSTMCell, RNNCell
 from transformer_lib.text import CharTokenizer, WordTokenizer
 
@@ -115,6 +116,69 @@ def test_the_card_is_text_that_people_can_read(tmp_path):
     assert content.decode("utf-8").startswith('{\n  "model": "RecurrentLanguageModel",\n  "sha256": "')
     assert "シェイクスピア" in content.decode("utf-8")
     assert content.endswith(b"}\n") and b"\r" not in content
+
+
+def test_files_are_the_same_on_every_machine(tmp_path, as_on_windows):
+    saved(tmp_path, data="シェイクスピア")
+    assert b"\r" not in (tmp_path / "small.json").read_bytes()
+    assert "シェイクスピア".encode() in (tmp_path / "small.json").read_bytes()
+    assert load_card("small", tmp_path)["data"] == "シェイクスピア"
+
+
+# ---- the ladder
+
+
+def put_card(folder, name, bits, **more):
+    card = {"figures": {"test_bits": bits}, "parameters": 1000, "training_cpu_seconds": 60.5} | more
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(card), encoding="utf-8")
+
+
+def test_a_rung_says_what_the_card_says(tmp_path):
+    put_card(tmp_path, "gru-shakespeare", 2.0, parameters=357_000, training_cpu_seconds=1790.2)
+    (rung,) = ladder(tmp_path)
+    assert rung.pop("nats") == pytest.approx(2 * math.log(2), rel=1e-12)
+    assert rung == {"name": "GRU", "parameters": 357_000, "cpu_seconds": 1790.2, "bits": 2.0}
+
+
+def test_the_ladder_goes_up_from_the_most_bits_to_the_fewest(tmp_path):
+    for name, bits in (("gru", 1.9), ("rnn", 2.4), ("lstm", 2.0)):
+        put_card(tmp_path, f"{name}-shakespeare", bits)
+    assert [(rung["name"], rung["bits"]) for rung in ladder(tmp_path)] == [("RNN", 2.4), ("LSTM", 2.0), ("GRU", 1.9)]
+
+
+def test_a_card_may_hold_several_rungs(tmp_path):
+    """The n-gram models, one for each n, are no single model and have no figures of one."""
+    rungs = [{"name": f"{n}-gram", "parameters": n, "cpu_seconds": 1.0, "bits": 5.0 - n, "nats": 1.0} for n in (1, 3)]
+    (tmp_path / "ngram-shakespeare.json").write_text(json.dumps({"rungs": rungs}), encoding="utf-8")
+    put_card(tmp_path, "rnn-shakespeare", 3.0)
+    found = ladder(tmp_path)
+    assert [rung["name"] for rung in found] == ["1-gram", "RNN", "3-gram"]
+    assert found[0] == rungs[0] and found[2] == rungs[1]
+
+
+def test_only_models_measured_on_shakespeares_plays_stand_on_the_ladder(tmp_path):
+    put_card(tmp_path, "rnn-shakespeare", 3.0)
+    put_card(tmp_path, "rnn-tatoeba-words", 5.0)
+    saved(tmp_path, "small-shakespeare-words")
+    (tmp_path / "rnn-shakespeare.tokenizer.json").write_text("{}", encoding="utf-8")
+    assert [rung["bits"] for rung in ladder(tmp_path)] == [3.0]
+
+
+def test_without_models_there_are_no_rungs(tmp_path):
+    assert ladder(tmp_path) == []
+
+
+def test_without_a_folder_the_ladder_of_the_courses_own_models_is_meant(tmp_path, monkeypatch):
+    monkeypatch.setattr("transformer_lib.models.trained.DATA", tmp_path)
+    put_card(tmp_path / "models", "rnn-shakespeare", 3.0)
+    assert [rung["bits"] for rung in ladder()] == [3.0]
+
+
+def test_a_damaged_card_on_the_ladder_is_named(tmp_path):
+    (tmp_path / "rnn-shakespeare.json").write_text("{", encoding="utf-8")
+    with one_line_error("rnn-shakespeare.json: expected a card in JSON", "damaged"):
+        ladder(tmp_path)
 
 
 def test_a_model_saved_again_replaces_the_old_one(tmp_path):

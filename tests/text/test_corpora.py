@@ -48,6 +48,37 @@ def test_a_text_is_the_file_unchanged(name):
         assert "\r" not in text and "\n\n\n" not in text and "  " not in text and text.endswith("\n")
 
 
+@pytest.fixture
+def by_hand(tmp_path, monkeypatch):
+    """A corpus of one pair a split, written here. A blank of the sentence itself (U+3000) is a token of its own."""
+    (tmp_path / "tatoeba").mkdir()
+    checksums = {}
+    for number, split in enumerate(SPLITS):
+        raw = f"{number}\t猫が\u3000いる。\tThe cat's {split} is here.\t猫 が \u3000 いる 。\n".encode()
+        (tmp_path / "tatoeba" / f"{split}.tsv").write_bytes(raw)
+        checksums[f"tatoeba/{split}.tsv"] = {"sha256": hashlib.sha256(raw).hexdigest(), "bytes": len(raw)}
+    (tmp_path / "checksums.json").write_text(json.dumps(checksums), encoding="utf-8")
+    monkeypatch.setattr(paths, "DATA", tmp_path)
+
+
+def test_a_line_becomes_a_pair(by_hand):
+    corpus = load_corpus("tatoeba")
+    assert corpus.name == "tatoeba"
+    for number, split in enumerate(SPLITS):
+        pair = Pair(number, "猫が\u3000いる。", f"The cat's {split} is here.", ("猫", "が", "\u3000", "いる", "。"))
+        assert getattr(corpus, split) == (pair,)
+
+
+def test_each_side_of_a_line(by_hand):
+    japanese, english = load_corpus("tatoeba-ja"), load_corpus("tatoeba-en")
+    assert (japanese.name, english.name) == ("tatoeba-ja", "tatoeba-en")
+    assert japanese.test == "猫 が \u3000 いる 。\n" and english.test == "The cat's test is here .\n"
+
+
+def test_a_corpus_is_the_same_on_every_machine(by_hand, as_on_windows):
+    assert load_corpus("tatoeba").train[0].japanese == "猫が\u3000いる。"
+
+
 def test_a_corpus_cannot_be_changed(pairs):
     with pytest.raises(dataclasses.FrozenInstanceError):
         pairs.train = ()

@@ -86,7 +86,7 @@ def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rat
     by_length = []
     for low, high in ((1, 5), (6, 8), (9, 11), (12, 99)):
         rows = [i for i, count in enumerate(words) if low <= count <= high]
-        part = bleu([translations[i] for i in rows], [references[i] for i in rows])
+        part = bleu(hypotheses=[translations[i] for i in rows], references=[references[i] for i in rows])
         by_length.append({"words": [low, high], "sentences": len(rows), "bleu": part["bleu"], "chrf": part["chrf"]})
     cats = torch.tensor(tokenizer.encode("猫は魚が好き"))
     card = {
@@ -106,7 +106,8 @@ def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rat
         "training_cpu_seconds": round(history.cpu_seconds, 1),
         "evaluation_cpu_seconds": round(time.process_time() - clock, 1),
         "machine": machine(),
-        "figures": {"decoding": "greedy", "sentences": len(references)} | bleu(translations, references, samples=1000),
+        "figures": {"decoding": "greedy", "sentences": len(references)}
+        | bleu(hypotheses=translations, references=references, samples=1000),
         "by_source_words": by_length,
         "cats_like_fish": [tokenizer.decode(h.ids) for h in beam_search(model, cats, beam=4, length=LONGEST)],
         "translations": [

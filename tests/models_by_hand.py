@@ -2,7 +2,7 @@
 
 import torch
 
-from transformer_lib.protocols import LanguageModel
+from transformer_lib.protocols import LanguageModel, SequenceToSequenceModel
 
 
 class Table(LanguageModel):
@@ -34,3 +34,24 @@ class Counting(LanguageModel):
         p = torch.full((ids.shape[-1], self.vocab_size), 0.5 / (self.vocab_size - 1), dtype=torch.float64)
         p[torch.arange(ids.shape[-1]), places % self.vocab_size] = 0.5
         return p.log().expand(*ids.shape, self.vocab_size), before + ids.shape[-1]
+
+
+class TableTranslator(SequenceToSequenceModel):
+    """P(next | last token) from a table, whatever the source. It notes how many hypotheses each step went on with."""
+
+    pad_id, start_id, end_id = 0, 1, 2
+
+    def __init__(self, table):
+        self.table = torch.as_tensor(table, dtype=torch.float64)
+        self.vocab_size = len(self.table)
+        self.sizes = []
+
+    def encode(self, source):
+        return source
+
+    def step(self, ids, memory, state=None):
+        self.sizes.append(len(ids))
+        return self.table.log()[ids], (state or 0) + ids.shape[-1]
+
+    def choose(self, rows, memory, state):
+        return memory, state

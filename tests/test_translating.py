@@ -7,19 +7,24 @@ import itertools
 import math
 
 import pytest
+import sacrebleu
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.models_by_hand import TableTranslator
 from tests.one_line import one_line_error
 from transformer_lib.decoding import Hypothesis, beam_search, greedy
 from transformer_lib.evaluation import bleu
-from transformer_lib.models import AttentionDecoder, Decoder, Seq2Seq
+from transformer_lib.models import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
+from transformer_lib.parts.recurrent import GRUCell, LSTMCell, RNNCell
 
 END = 2
 
 
-def model_of(decoder=AttentionDecoder, vocab_size=5, seed=0):
+def model_of(decoder=AttentionDecoder, vocab_size=5, seed=0, cell=GRUCell):
     torch.manual_seed(seed)
-    model = Seq2Seq(vocab_size, 4, 6, decoder).double().eval()
+    model = Seq2Seq(vocab_size, 4, 6, decoder, cell).double().eval()
     with torch.no_grad():  # a starting model hesitates between all tokens alike: make it choose
         model.output.weight *= 8
     return model
@@ -70,6 +75,119 @@ def test_beam_1_is_greedy_and_greedy_does_not_depend_on_the_batch(decoder, seed)
         assert one.log_prob == pytest.approx(log_prob(model, source, one.ids), rel=1e-9)
 
 
+@settings(max_examples=60)
+@given(
+    decoder=st.sampled_from([Decoder, ContextDecoder, AttentionDecoder]),
+    cell=st.sampled_from([RNNCell, GRUCell, LSTMCell]),
+    seed=st.integers(0, 2**31),
+    source=st.lists(st.integers(1, 7), min_size=1, max_size=6),
+    length=st.integers(1, 8),
+)
+def test_beam_1_is_greedy_for_every_decoder_and_cell(decoder, cell, seed, source, length):
+    model, source = model_of(decoder, 8, seed, cell), torch.tensor(source)
+    (found,) = beam_search(model, source, beam=1, length=length)
+    (expected,) = greedy(model, source[None], length)
+    assert (found.ids[:-1] if found.ids[-1] == END else found.ids) == expected
+    assert len(found.ids) <= length
+
+
+@settings(max_examples=30)
+@given(
+    decoder=st.sampled_from([Decoder, ContextDecoder, AttentionDecoder]),
+    cell=st.sampled_from([RNNCell, GRUCell, LSTMCell]),
+    seed=st.integers(0, 2**31),
+    sources=st.lists(st.lists(st.integers(1, 7), min_size=1, max_size=6), min_size=1, max_size=4),
+    more=st.integers(0, 3),
+)
+def test_a_translation_does_not_depend_on_its_batch_or_its_padding(decoder, cell, seed, sources, more):
+    model = model_of(decoder, 8, seed, cell)
+    width = max(map(len, sources)) + more
+    batch = torch.tensor([[*ids, *[0] * (width - len(ids))] for ids in sources])
+    assert greedy(model, batch, 6) == [greedy(model, torch.tensor([ids]), 6)[0] for ids in sources]
+
+
+@st.composite
+def tables(draw):
+    """Of small fractions, so that equal scores happen; and of numbers that hardly ever meet."""
+    size = draw(st.integers(3, 6))
+    weight = draw(st.sampled_from([st.sampled_from([1.0, 2.0, 4.0]), st.floats(0.01, 1)]))
+    rows = torch.tensor(draw(st.lists(st.lists(weight, min_size=size, max_size=size), min_size=size, max_size=size)))
+    return (rows / rows.sum(-1, keepdim=True)).tolist()
+
+
+def plain_beam_search(table, beam, length, alpha):
+    """Step by step without tensors, always to the last step; and after which step the first could have stopped."""
+    opened, done, stop = [([], 0.0)], [], None
+    for step in range(1, length + 1):
+        rows = torch.tensor([ids[-1] if ids else 1 for ids, _ in opened])
+        total = (torch.tensor(table, dtype=torch.float64).log()[rows]) + torch.tensor(
+            [[log_prob] for _, log_prob in opened], dtype=torch.float64
+        )
+        values, places = total.flatten().topk(min(beam, total.numel()))
+        found = [
+            ([*opened[place // len(table)][0], place % len(table)], value)
+            for value, place in zip(values.tolist(), places.tolist())
+        ]
+        done += [h for h in found if h[0][-1] == END]
+        opened = [h for h in found if h[0][-1] != END]
+        best = sorted((value / len(ids) ** alpha for ids, value in done), reverse=True)[:beam]
+        can_win = [value for _, value in opened if len(best) < beam or value / length**alpha > best[-1]]
+        if stop is None and not can_win:
+            stop = step
+        if not opened:
+            break
+    ranked = sorted(done, key=lambda h: -h[1] / len(h[0]) ** alpha)
+    if len(ranked) < beam:
+        ranked = sorted(ranked + opened, key=lambda h: -h[1] / len(h[0]) ** alpha)
+    return ranked[:beam], stop or length
+
+
+@settings(max_examples=300)
+@given(tables(), st.integers(1, 5), st.integers(1, 7), st.sampled_from([0.0, 0.6, 1.0, 2.0]))
+def test_beam_search_stops_as_soon_as_no_open_hypothesis_can_win_and_not_before(table, beam, length, alpha):
+    expected, stop = plain_beam_search(table, beam, length, alpha)
+    model = TableTranslator(table)
+    found = beam_search(model, torch.tensor([3]), beam=beam, length=length, alpha=alpha)
+    assert [h.score(alpha) for h in found] == pytest.approx([v / len(ids) ** alpha for ids, v in expected], abs=1e-12)
+    assert all(h.log_prob == pytest.approx(log_prob_by_hand(table, h.ids), abs=1e-12) for h in found)
+    assert len(model.sizes) == stop
+    assert max(model.sizes) <= beam
+
+
+def log_prob_by_hand(table, ids):
+    return sum(math.log(table[last][new]) for last, new in zip([1, *ids], ids))
+
+
+def test_scores_are_normalised_by_length_unless_said_otherwise():
+    #        pad  start end   a
+    table = [[0.1, 0.1, 0.7, 0.1], [0.01, 0.01, 0.4, 0.58], [0.1, 0.1, 0.7, 0.1], [0.01, 0.01, 0.6, 0.38]]
+    model, source = TableTranslator(table), torch.tensor([3])
+    assert beam_search(model, source, beam=3, length=5)[0].ids == [3, 2]  # log(0.58 * 0.6) / 2 > log 0.4
+    assert beam_search(model, source, beam=3, length=5, alpha=0.0)[0].ids == [2]
+    assert [h.ids for h in beam_search(model, source, beam=2, length=1)] == [[3], [2]]
+    for beam, length in ((1, 4), (3, 6), (4, 2)):
+        found = beam_search(model, source, beam=beam, length=length)
+        assert found == beam_search(model, source, beam=beam, length=length, alpha=1.0)
+
+
+def test_greedy_stops_when_every_translation_has_ended():
+    """From token a: b, b, end. From b: end. The first row ends two steps before the second."""
+
+    class TwoTables(TableTranslator):
+        """The first source token chooses the row that the translation begins with."""
+
+        def step(self, ids, memory, state=None):
+            return super().step(ids if state else memory[:, :1], memory, state)
+
+    chain = torch.full((7, 7), 0.01)
+    for last, new in ((3, 2), (4, 5), (5, 6), (6, 2), (2, 3)):  # after the end token, anything but a second end
+        chain[last, new] = 0.94
+    model = TwoTables(chain)
+    assert greedy(model, torch.tensor([[3], [4]]), 50) == [[], [5, 6]]
+    assert len(model.sizes) == 3
+    assert greedy(model, torch.tensor([[3], [4]]), 1) == [[], [5]]
+
+
 def test_greedy_takes_the_most_likely_token_each_time_and_stops_at_the_end():
     for seed in range(6):
         model = model_of(vocab_size=6, seed=seed)
@@ -107,28 +225,96 @@ def test_bad_input_is_refused():
         greedy(model, source[None], 0)
 
 
+# ---- BLEU
+
+
 def test_bleu_by_hand():
     # 7 tokens each; 6, 4, 3 and 2 of the 1- to 4-grams agree
-    result = bleu(["the cat sat on the mat today"], ["the cat sat on the mat yesterday"])
+    result = bleu(hypotheses=["the cat sat on the mat today"], references=["the cat sat on the mat yesterday"])
     assert result["bleu"] == pytest.approx(100 * (6 / 7 * 5 / 6 * 4 / 5 * 3 / 4) ** 0.25, rel=1e-9)
-    assert bleu(["a b c d"], ["a b c d"])["bleu"] == pytest.approx(100)
-    short = bleu(["a b c d"], ["a b c d e f"])["bleu"]
+    assert bleu(hypotheses=["a b c d"], references=["a b c d"])["bleu"] == pytest.approx(100)
+    short = bleu(hypotheses=["a b c d"], references=["a b c d e f"])["bleu"]
     assert short == pytest.approx(100 * math.exp(1 - 6 / 4), rel=1e-9)
+
+
+sentence = st.lists(st.sampled_from(["the", "cat", "sat", "on", "a", "mat", ".", "Don't", "魚"]), max_size=9)
+reference = sentence.filter(len)
+
+
+@given(st.lists(st.tuples(sentence.map(" ".join), reference.map(" ".join)), min_size=1, max_size=6))
+def test_bleu_and_chrf_are_sacrebleus_own(pairs):
+    hypotheses, references = ([pair[side] for pair in pairs] for side in (0, 1))
+    result = bleu(hypotheses=hypotheses, references=references)
+    assert result["bleu"] == sacrebleu.corpus_bleu(hypotheses, [references]).score
+    assert result["chrf"] == sacrebleu.corpus_chrf(hypotheses, [references]).score
+
+
+def test_hypotheses_and_references_cannot_be_confused():
+    """BLEU is another number with the two exchanged: so it takes neither without its name."""
+    hypotheses, references = ["the cat sat on the mat"], ["the cat sat on the mat by the door"]
+    there = bleu(hypotheses=hypotheses, references=references)["bleu"]
+    assert there != pytest.approx(bleu(hypotheses=references, references=hypotheses)["bleu"], rel=0.01)
+    with pytest.raises(TypeError):
+        bleu(hypotheses, references)
+    with pytest.raises(TypeError):
+        bleu(hypotheses, references=references)
 
 
 def test_bleu_says_how_it_was_computed_and_how_sure_it_is():
     pairs = [("a b c d e", "a b c d f"), ("g h i j", "g h i j"), ("k l m n", "o p q r")] * 20
-    result = bleu(*zip(*pairs), samples=200)
+    hypotheses, references = zip(*pairs)
+    result = bleu(hypotheses=hypotheses, references=references, samples=200)
     assert "tok:13a" in result["bleu_signature"] and "nc:6" in result["chrf_signature"]
     for name in ("bleu", "chrf"):
         low, high = result[f"{name}_interval"]
         assert low < result[name] < high
-    assert result == bleu(*zip(*pairs), samples=200)
-    assert "bleu_interval" not in bleu(["a"], ["a"])
+    assert result == bleu(hypotheses=hypotheses, references=references, samples=200)
+    assert "bleu_interval" not in bleu(hypotheses=["a"], references=["a"])
+
+
+def test_the_interval_is_that_of_as_many_samples_as_were_asked_for():
+    pairs = [("a b c d e", "a b c d f"), ("g h i j", "g h i j"), ("k l m n", "o p q r")] * 5
+    hypotheses, references = map(list, zip(*pairs))
+    for samples in (2, 50):
+        theirs = sacrebleu.metrics.BLEU().corpus_score(hypotheses, [references], n_bootstrap=samples)
+        ours = bleu(hypotheses=hypotheses, references=references, samples=samples)["bleu_interval"]
+        assert ours == pytest.approx((theirs._mean - theirs._ci, theirs._mean + theirs._ci), rel=1e-12)
+
+
+@pytest.mark.parametrize("nothing", ["", "  ", "\n"])
+def test_an_empty_hypothesis_has_nothing_right_and_counts(nothing):
+    alone = bleu(hypotheses=[nothing], references=["a b c d"])
+    assert alone["bleu"] == alone["chrf"] == 0
+    good = ["a b c d e f", "g h i j k l"]
+    half = bleu(hypotheses=[good[0], nothing], references=good)["bleu"]
+    assert half == pytest.approx(100 * math.exp(1 - 12 / 6), rel=1e-9)  # all n-grams right, half too short
+
+
+@pytest.mark.parametrize("nothing", ["", "  ", "\n"])
+def test_an_empty_reference_is_refused(nothing):
+    with one_line_error("references: expected some text in each, got none in those numbered [1]"):
+        bleu(hypotheses=["a", "b", "c"], references=["a", nothing, "c"])
+
+
+@pytest.mark.parametrize(
+    ("bad", "got"),
+    [("one text", "one text"), ([["a"]], "list"), ([None], "NoneType"), ([[3, 4]], "list"), ([5], "int")],
+)
+def test_what_is_no_list_of_texts_is_refused(bad, got):
+    with one_line_error("hypotheses: expected a list of texts", got):
+        bleu(hypotheses=bad, references=["a"])
+    with one_line_error("references: expected a list of texts", got):
+        bleu(hypotheses=["a"], references=bad)
+
+
+@pytest.mark.parametrize("samples", [-1, 1])
+def test_one_sample_gives_no_interval(samples):
+    with one_line_error("samples: expected 0 (no intervals) or at least 2", f"got {samples}"):
+        bleu(hypotheses=["a"], references=["a"], samples=samples)
 
 
 def test_bleu_wants_a_reference_for_each():
     with one_line_error("hypotheses: expected one for each reference, got 1 for 2"):
-        bleu(["a"], ["a", "b"])
+        bleu(hypotheses=["a"], references=["a", "b"])
     with one_line_error("hypotheses: expected one for each reference, got 0 for 0"):
-        bleu([], [])
+        bleu(hypotheses=[], references=[])

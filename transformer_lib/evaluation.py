@@ -78,17 +78,23 @@ def bits_per_token(
     return -mean_log_prob(model, ids, chunk) / math.log(2)
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str], samples: int = 0) -> dict[str, Any]:
+def bleu(*, hypotheses: Sequence[str], references: Sequence[str], samples: int = 0) -> dict[str, Any]:
     r"""BLEU and chrF of translations against one reference each, by sacrebleu.
 
     $\text{BLEU} = \text{BP} \cdot \exp\bigl(\frac{1}{4} \sum_{n=1}^{4} \ln p_n\bigr)$, p_n the share of n-grams that
-    the reference has too, BP the penalty for being too short. samples: how many bootstrap samples of the sentences
-    give the 95 % intervals; 0 gives none. Returns bleu, chrf, their signatures and, if asked for, bleu_interval and
-    chrf_interval.
+    the reference has too, BP the penalty for being too short. Both are given by name, since BLEU is another number with
+    the two exchanged. An empty hypothesis is a translation without any right n-gram; an empty reference is refused.
+    samples: how many bootstrap samples of the sentences give the 95 % intervals; 0 gives none. Returns bleu, chrf,
+    their signatures and, if asked for, bleu_interval and chrf_interval.
     Source: Papineni et al. (2002); Post, A Call for Clarity in Reporting BLEU Scores (2018).
     """
     from sacrebleu.metrics import BLEU, CHRF  # here: it takes a while to load, and few chapters need it
 
+    _require_texts("hypotheses", hypotheses)
+    _require_texts("references", references)
+    empty = [i for i, reference in enumerate(references) if not reference.strip()]
+    require(len(empty) == 0, f"references: expected some text in each, got none in those numbered {empty[:5]}")
+    require(samples == 0 or samples >= 2, f"samples: expected 0 (no intervals) or at least 2, got {samples}")
     require(
         len(hypotheses) == len(references) > 0,
         f"hypotheses: expected one for each reference, got {len(hypotheses)} for {len(references)}",
@@ -101,3 +107,9 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], samples: int = 0)
         if samples:
             result[f"{name}_interval"] = (float(score._mean - score._ci), float(score._mean + score._ci))
     return result
+
+
+def _require_texts(name: str, texts: Sequence[str]) -> None:
+    """A single text would count as a list of its characters."""
+    odd = ["one text"] if isinstance(texts, str) else [f"a {type(t).__name__}" for t in texts if not isinstance(t, str)]
+    require(len(odd) == 0, f"{name}: expected a list of texts, got {' and '.join(odd[:1])}")

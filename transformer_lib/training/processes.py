@@ -23,16 +23,22 @@ def process_rank() -> int:
 
 
 def own_share(batch: Tensor | tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
-    """The rows of the batch (a tensor, or several of the same length) that this process works on."""
-    if process_count() == 1:
+    """The rows of the batch that this process works on: of a tensor, or of each of several of the same length.
+
+    Shares of a tensor are of equal size, so that the mean over the processes is the mean over the batch. Several
+    tensors are pairs of unequal length, whose loss has to weigh what is in a share anyway: one row more is no matter.
+    """
+    count, rank = process_count(), process_rank()
+    if count == 1:
         return batch
     if isinstance(batch, tuple):
-        return tuple(own_share(part) for part in batch)
+        rows = min(map(len, batch))
+        require(rows >= count, f"batch: expected at least one row for each of {count} processes, got {rows}")
+        return tuple(part[rank::count] for part in batch)
     require(
-        len(batch) % process_count() == 0,
-        f"batch: expected a size that {process_count()} processes can share evenly, got {len(batch)}",
+        len(batch) % count == 0, f"batch: expected a size that {count} processes can share evenly, got {len(batch)}"
     )
-    return batch[process_rank() :: process_count()]
+    return batch[rank::count]
 
 
 def wait_for_all() -> None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..checks import require
 from ..protocols import SequenceToSequenceModel
+from .processes import average
 
 Pair = tuple[Sequence[int], Sequence[int]]
 
@@ -59,8 +60,13 @@ def batches_by_length(
 def translation_loss(model: SequenceToSequenceModel, batch: tuple[Tensor, Tensor]) -> Tensor:
     r"""$-\frac{1}{n} \sum_t \log P(y_{t+1} \mid y_{\le t}, x)$ over the n target tokens that are no padding, in nats.
 
-    Teacher forcing: the model reads the true target so far, not what it would have written itself.
+    Teacher forcing: the model reads the true target so far, not what it would have written itself. Where several
+    processes share a batch, each weighs its part by its n: the mean of their losses is the loss of the whole batch.
     """
     source, target = batch
-    log_probs = model.log_probs(source, target[:, :-1])
-    return nn.functional.nll_loss(log_probs.flatten(0, 1), target[:, 1:].flatten(), ignore_index=model.pad_id)
+    given, wanted = target[:, :-1], target[:, 1:].flatten()
+    n = (wanted != model.pad_id).sum()
+    require(bool(n > 0), "target: expected a token after the start token in some row of the batch, got padding alone")
+    loss = nn.functional.nll_loss(model.log_probs(source, given).flatten(0, 1), wanted, ignore_index=model.pad_id)
+    # Without gradients it is no training step but an evaluation, in which each process reads the whole batch.
+    return loss * (n / average(n.to(loss.dtype))) if torch.is_grad_enabled() else loss

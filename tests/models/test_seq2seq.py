@@ -5,12 +5,17 @@ Chapters 04 and 05.
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.one_line import one_line_error
 from transformer_lib.models import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
+from transformer_lib.parts.attention import AdditiveAttention
 from transformer_lib.parts.recurrent import GRUCell, LSTMCell, RNNCell, hidden, unroll, unroll_masked
+from transformer_lib.training import padded, translation_loss
 
 DECODERS = [Decoder, ContextDecoder, AttentionDecoder]
+CELLS = [RNNCell, GRUCell, LSTMCell]
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +38,115 @@ def test_a_sentence_does_not_depend_on_its_batch_or_its_padding(decoder, cell):
     torch.testing.assert_close(together[:1], model.log_probs(short, target))
     torch.testing.assert_close(together[1:], model.log_probs(long, target))
     torch.testing.assert_close(together.exp().sum(-1), torch.ones(2, 3))
+
+
+@settings(max_examples=40)
+@given(
+    decoder=st.sampled_from(DECODERS),
+    cell=st.sampled_from(CELLS),
+    lengths=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 5)), min_size=1, max_size=4),
+    more=st.integers(0, 3),
+    seed=st.integers(0, 2**31),
+)
+def test_loss_and_gradients_do_not_depend_on_batch_or_padding(decoder, cell, lengths, more, seed):
+    """Of several pairs: the mean over all their tokens, whether they lie in one padded batch or each in its own."""
+    model = model_of(decoder, cell)
+    chance = torch.Generator().manual_seed(seed)
+    pairs = [tuple(torch.randint(3, 12, (n,), generator=chance).tolist() for n in (m, n + 1)) for m, n in lengths]
+    batch = tuple(
+        torch.nn.functional.pad(padded([pair[side] for pair in pairs], model.pad_id), (0, more)) for side in (0, 1)
+    )
+    loss = translation_loss(model, batch)
+    together = torch.autograd.grad(loss, list(model.parameters()))
+    tokens = [len(target) - 1 for _, target in pairs]
+    alone = sum(
+        n * translation_loss(model, tuple(torch.tensor([ids]) for ids in pair)) for n, pair in zip(tokens, pairs)
+    ) / sum(tokens)
+    torch.testing.assert_close(loss, alone)
+    for one, other in zip(together, torch.autograd.grad(alone, list(model.parameters())), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_last_real_token_ends_the_source_and_not_the_padding(cell):
+    model = model_of(Decoder, cell)
+    alone, more = model.encode(torch.tensor([[4, 5, 6]])), model.encode(torch.tensor([[4, 5, 6, 0, 0], [7] * 5]))
+    torch.testing.assert_close(hidden(more.c)[:1], hidden(alone.c))
+    torch.testing.assert_close(more.H[:1, :3], alone.H)
+    torch.testing.assert_close(hidden(more.c)[0, :3], more.H[0, 2, :3])  # forwards: the memo at 6
+    torch.testing.assert_close(hidden(more.c)[0, 3:], more.H[0, 0, 3:])  # backwards: the memo at 4
+    if cell is LSTMCell:  # the cell state too
+        torch.testing.assert_close(more.c[1][:1], alone.c[1])
+    assert not torch.allclose(hidden(more.c)[0], hidden(model.encode(torch.tensor([[4, 5]])).c)[0])
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_attention_decoder_by_hand(cell):
+    """c_t from s_{t-1}, s_t from [y_t; c_t] and the whole old state, and tanh of a linear layer over [s_t; c_t]."""
+    model = model_of(AttentionDecoder, cell)
+    source, target = torch.tensor([[4, 5, 6]]), torch.tensor([[1, 3, 7]])
+    memory, decoder = model.encode(source), model.decoder
+    state, weights, read = memory.c, [], []
+    for t in range(3):
+        e = torch.tanh(hidden(state) @ decoder.attention.W.T + memory.H[0] @ decoder.attention.U.T)
+        a = torch.softmax(e @ decoder.attention.v, dim=-1)
+        c = (a @ memory.H[0])[None]
+        state = decoder.cell(torch.cat([model.embedding(target[:, t]), c], dim=-1), state)
+        read.append(torch.tanh(decoder.readout(torch.cat([hidden(state), c], dim=-1))))
+        weights.append(a)
+    log_probs, last = model.step(target, memory)
+    torch.testing.assert_close(log_probs, torch.log_softmax(model.output(torch.stack(read, dim=1)), dim=-1))
+    torch.testing.assert_close(hidden(last), hidden(state))
+    torch.testing.assert_close(model.weights(source, target)[0], torch.stack(weights))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_variant_by_hand(cell):
+    model = model_of(ContextDecoder, cell)
+    memory, target = model.encode(torch.tensor([[4, 5, 6]])), torch.tensor([[1, 3]])
+    state, S = memory.c, []
+    for t in range(2):
+        state = model.decoder.cell(torch.cat([model.embedding(target[:, t]), hidden(memory.c)], dim=-1), state)
+        S.append(hidden(state))
+    log_probs = model.step(target, memory)[0]
+    torch.testing.assert_close(log_probs, torch.log_softmax(model.output(torch.stack(S, dim=1)), dim=-1))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_permuted_memory_is_looked_at_as_before(cell):
+    """The weights go with their places, the translation stays: attention knows no order of its own."""
+    model = model_of(AttentionDecoder, cell)
+    memory, target = model.encode(torch.tensor([[4, 5, 6, 7, 0]])), torch.tensor([[1, 3, 5]])
+    order = torch.tensor([3, 4, 0, 2, 1])
+    other = type(memory)(memory.H[:, order], memory.mask[:, order], memory.c, memory.keys[:, order])
+    Y = model.embedding(target)
+    (S, A, _), (S_too, A_too, _) = model.decoder(Y, memory, None), model.decoder(Y, other, None)
+    torch.testing.assert_close(A_too, A[:, :, order])
+    torch.testing.assert_close(S_too, S)
+    assert not torch.allclose(A_too, A)
+
+
+def test_another_memory_gives_another_context():
+    model = model_of()
+    memory = model.encode(torch.tensor([[4, 5, 6]]))
+    H = memory.H.clone()
+    H[0, 1] += 0.1
+    other = model.decoder.prepare(type(memory)(H, memory.mask, memory.c))
+    assert not torch.allclose(model.step(torch.tensor([[1]]), memory)[0], model.step(torch.tensor([[1]]), other)[0])
+
+
+def test_the_keys_are_computed_once_for_a_whole_source(monkeypatch):
+    """Also where beam search goes on with some of the rows."""
+    computed = []
+    keys = AdditiveAttention.keys
+    monkeypatch.setattr(AdditiveAttention, "keys", lambda self, H: computed.append(len(H)) or keys(self, H))
+    model = model_of()
+    memory = model.encode(torch.tensor([[4, 5, 0], [7, 8, 9]]))
+    _, state = model.step(torch.tensor([[1, 3], [1, 6]]), memory)
+    chosen, state = model.choose(torch.tensor([1, 1, 0]), memory, state)
+    model.step(torch.tensor([[5], [5], [5]]), chosen, state)
+    assert computed == [2]
+    torch.testing.assert_close(chosen.keys, memory.keys[[1, 1, 0]])
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
@@ -93,17 +207,20 @@ def test_weights_sum_to_one_and_leave_padding_out():
     torch.testing.assert_close(A.sum(-1), torch.ones(2, 4))
 
 
-def test_rows_of_memory_and_state_go_together():
-    for cell in (GRUCell, LSTMCell):
-        model = model_of(cell=cell)
-        source, target = torch.tensor([[4, 5, 0], [7, 8, 9]]), torch.tensor([[1, 3], [1, 6]])
-        memory = model.encode(source)
-        log_probs, state = model.step(target, memory)
-        memory, state = model.choose(torch.tensor([1, 1, 0]), memory, state)
-        again = model.step(torch.tensor([[5], [5], [5]]), memory, state)[0]
-        torch.testing.assert_close(again[0], again[1])
-        whole = model.log_probs(source, torch.tensor([[1, 3, 5], [1, 6, 5]]))[:, -1:]
-        torch.testing.assert_close(again[[2, 0]], whole)
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("cell", CELLS)
+def test_rows_of_memory_and_state_go_together(decoder, cell):
+    model = model_of(decoder, cell)
+    source, target = torch.tensor([[4, 5, 0], [7, 8, 9]]), torch.tensor([[1, 3], [1, 6]])
+    memory = model.encode(source)
+    log_probs, state = model.step(target, memory)
+    memory, state = model.choose(torch.tensor([1, 1, 0]), memory, state)
+    again = model.step(torch.tensor([[5], [5], [5]]), memory, state)[0]
+    torch.testing.assert_close(again[0], again[1])
+    whole = model.log_probs(source, torch.tensor([[1, 3, 5], [1, 6, 5]]))[:, -1:]
+    torch.testing.assert_close(again[[2, 0]], whole)
+    anew = model.step(torch.tensor([[1], [1], [1]]), memory)[0]  # c is that of the rows as well
+    torch.testing.assert_close(anew[[2, 0]], log_probs[:, :1])
 
 
 def test_the_embedding_is_one_matrix_and_stands_once_among_the_weights():
@@ -139,7 +256,38 @@ def test_bad_input_is_refused():
         model.encode(torch.tensor([[4, 5], [0, 0]]))
     with one_line_error("source: expected ids from 0 to 11, got 12"):
         model.encode(torch.tensor([[12]]))
-    with one_line_error("d_h: expected an even width", "got 5"):
-        Seq2Seq(12, 5, 5)
+    for odd in (3, 5):
+        with one_line_error("d_h: expected an even width", f"got {odd}"):
+            Seq2Seq(12, 5, odd)
+    assert Seq2Seq(12, 5, 4).encode(torch.tensor([[4]])).H.shape == (1, 1, 4)
     with one_line_error("model: expected one with attention, got a Decoder"):
         model.weights(torch.tensor([[4]]), torch.tensor([[1]]))
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_what_is_no_batch_is_refused_before_it_is_broadcast(decoder):
+    model = model_of(decoder)
+    memory = model.encode(torch.tensor([[4, 5], [6, 7]]))
+    with one_line_error("source: expected a batch (batch, n), got shape (2,)"):
+        model.encode(torch.tensor([4, 5]))
+    with one_line_error("source: expected at least one token in every row"):
+        model.encode(torch.zeros(1, 0, dtype=torch.long))
+    with one_line_error("ids: expected a batch (batch, n), got shape (2,)"):
+        model.step(torch.tensor([1, 3]), memory)
+    for rows in (1, 3):
+        with one_line_error("ids: expected a row for each of 2 sources", f"got {rows}"):
+            model.step(torch.ones(rows, 1, dtype=torch.long), memory)
+    with one_line_error("ids: expected at least one token in each row, got none"):
+        model.step(torch.zeros(2, 0, dtype=torch.long), memory)
+    with one_line_error("ids: expected ids from 0 to 11, got 12"):
+        model.step(torch.tensor([[12], [1]]), memory)
+
+
+def test_weights_are_asked_of_one_target_for_each_source():
+    model, source = model_of(), torch.tensor([[4, 5], [6, 7]])
+    with one_line_error("target: expected a row for each of 2 sources, got 1"):
+        model.weights(source, torch.tensor([[1, 3]]))
+    with one_line_error("target: expected a batch (batch, n), got shape (2,)"):
+        model.weights(source, torch.tensor([1, 3]))
+    with one_line_error("target: expected ids from 0 to 11, got 12"):
+        model.weights(source, torch.tensor([[1], [12]]))

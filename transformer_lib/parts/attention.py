@@ -1,29 +1,79 @@
 """Attention: score, normalise, collect.
 
-Chapter 05: Bahdanau's additive score. Chapter 06 adds the scaled dot product.
+Chapter 05: Bahdanau's additive score. Chapter 06: the scaled dot product. Chapter 07: many heads.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
+from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from ..checks import require, require_width
+from .cache import KeyValueCache
 
 
-def masked_softmax(S: Float[Tensor, "*batch m"], mask: Bool[Tensor, "*batch m"] | None) -> Float[Tensor, "*batch m"]:
-    r"""$\text{softmax}(S)$ over the last axis among the places that may be looked at; all others get exactly 0.
+def masked_softmax(
+    S: Float[Tensor, "*batch m"], mask: Bool[Tensor, "*some m"] | Float[Tensor, "*some m"] | None
+) -> Float[Tensor, "*batch m"]:
+    r"""$\text{softmax}(S + M)$ over the last axis; a place that may not be looked at gets exactly 0.
 
-    A row without any such place gets 0 everywhere instead of 0/0.
+    mask: boolean, True = may be looked at, or the textbook's M, which is added: 0, or $-\infty$ where nobody may look.
+    It may lack axes that it would only repeat. A row that may look nowhere gets 0 everywhere instead of 0/0.
     """
     if mask is None:
         return torch.softmax(S, dim=-1)
-    require(mask.dtype == torch.bool, f"mask: expected True and False, got {mask.dtype}")
+    allowed = as_allowed(mask, S.shape)
+    if mask.is_floating_point():
+        S = S + mask.to(S.dtype).masked_fill(~allowed, 0)
+    weights = torch.softmax(S.masked_fill(~allowed, torch.finfo(S.dtype).min), dim=-1)
+    return weights.masked_fill(~allowed, 0)
+
+
+def as_allowed(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Where a mask, boolean or added, allows to look; an error unless it stretches to the scores' shape."""
     require(
-        mask.shape[-1] == S.shape[-1],
-        f"mask: expected one entry for each of {S.shape[-1]} keys, got {tuple(mask.shape)}",
+        mask.dtype == torch.bool or mask.is_floating_point(),
+        f"mask: expected True and False, or numbers to add to the scores, got {mask.dtype}",
     )
-    weights = torch.softmax(S.masked_fill(~mask, torch.finfo(S.dtype).min), dim=-1)
-    return weights.masked_fill(~mask, 0)
+    fits = mask.dim() <= len(shape) and all(k in (1, n) for k, n in zip(mask.shape[::-1], shape[::-1], strict=False))
+    require(
+        fits, f"mask: expected a shape that stretches to that of the scores {tuple(shape)}, got {tuple(mask.shape)}"
+    )
+    return mask if mask.dtype == torch.bool else mask > -torch.inf
+
+
+def scaled_dot_product_attention(
+    Q: Float[Tensor, "*batch n d_k"],
+    K: Float[Tensor, "*batch m d_k"],
+    V: Float[Tensor, "*batch m d_v"],
+    mask: Bool[Tensor, "*some m"] | Float[Tensor, "*some m"] | None = None,
+    scale: float | None = None,
+) -> tuple[Float[Tensor, "*batch n d_v"], Float[Tensor, "*batch n m"]]:
+    r"""$S = \frac{Q K^\top}{\sqrt{d_k}}$, $A = \text{softmax}(S + M)$, $Z = A V$; returns Z and A.
+
+    Shapes: Q (..., n, d_k), K (..., m, d_k), V (..., m, d_v), S and A (..., n, m), Z (..., n, d_v). Row i of A says how
+    query i divides its attention among the m keys; it sums to 1, or is 0 where nothing may be looked at.
+    mask: see masked_softmax; scale: what S is multiplied by instead of $1 / \sqrt{d_k}$.
+    Equal to torch's function of the same name but for that row of zeros.
+    Source: Vaswani et al., Attention Is All You Need (2017), 3.2.1.
+    """
+    check_queries_keys_values(Q, K, V)
+    S = Q @ K.transpose(-2, -1) * (Q.shape[-1] ** -0.5 if scale is None else scale)
+    A = masked_softmax(S, mask)
+    return A @ V, A
+
+
+def check_queries_keys_values(Q: Tensor, K: Tensor, V: Tensor) -> None:
+    """One line of error unless the three fit together."""
+    shapes = f"got Q {tuple(Q.shape)}, K {tuple(K.shape)}, V {tuple(V.shape)}"
+    require(
+        min(Q.dim(), K.dim(), V.dim()) >= 2, f"expected Q (..., n, d_k), K (..., m, d_k), V (..., m, d_v), {shapes}"
+    )
+    require(Q.shape[-1] == K.shape[-1], f"expected queries and keys of one width d_k, {shapes}")
+    require(K.shape[-2] == V.shape[-2], f"expected a value for every key, {shapes}")
 
 
 class AdditiveAttention(nn.Module):
@@ -63,3 +113,103 @@ class AdditiveAttention(nn.Module):
         """The context c and the weights a."""
         a = masked_softmax(self.score(s, self.keys(H) if keys is None else keys), mask)
         return torch.einsum("...m,...md->...d", a, H), a
+
+
+class MultiHeadAttention(nn.Module):
+    r"""$\text{head}_i = \text{Attention}(X W_i^Q, Y W_i^K, Y W_i^V)$ with Y the memory,
+    $Z = \text{Concat}(\text{head}_1, \dots, \text{head}_h) W^O$.
+
+    d_model: width of what comes in and goes out; heads: h, each of width $d_k = d_v = d_{model} / h$; kv_heads: so many
+    heads of keys and values, each shared by h / kv_heads heads of queries (None: each its own); bias: whether each
+    projection adds a vector; dropout: share of A that training sets to 0. The h matrices $W_i^Q$ stand side by side in
+    one, `W_Q`, and so on. What X and the memory are makes the three kinds of attention: self-attention, both the same;
+    masked self-attention, with a causal mask as well; source-target attention, X from the decoder and the memory from
+    the encoder.
+    Equal to torch.nn.MultiheadAttention, whose boolean mask says the opposite: True = may *not* be looked at.
+    Source: Vaswani et al. (2017), 3.2.2; shared keys and values: Ainslie et al. (2023).
+    """
+
+    def __init__(self, d_model: int, heads: int, kv_heads: int | None = None, bias: bool = True, dropout: float = 0.0):
+        super().__init__()
+        kv_heads = heads if kv_heads is None else kv_heads
+        require(min(d_model, heads, kv_heads) >= 1, f"expected at least 1, got {d_model=}, {heads=}, {kv_heads=}")
+        require(d_model % heads == 0, f"d_model: expected a multiple of heads={heads}, got {d_model}")
+        require(heads % kv_heads == 0, f"kv_heads: expected a divisor of heads={heads}, got {kv_heads}")
+        require(0 <= dropout < 1, f"dropout: expected a share from 0 to below 1, got {dropout}")
+        self.heads, self.kv_heads, self.d_k, self.dropout = heads, kv_heads, d_model // heads, dropout
+        self.record: list[Tensor] | None = None  # where A is kept, if anybody asks; see record_attention
+        self.W_Q = nn.Linear(d_model, d_model, bias)
+        self.W_K = nn.Linear(d_model, kv_heads * self.d_k, bias)
+        self.W_V = nn.Linear(d_model, kv_heads * self.d_k, bias)
+        self.W_O = nn.Linear(d_model, d_model, bias)
+
+    def project(
+        self, X: Float[Tensor, "*batch n d_model"], memory: Float[Tensor, "*batch m d_model"]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Q (..., h, n, d_k) from X; K and V (..., kv_heads, m, d_k) from the memory."""
+        for name, x in (("X", X), ("memory", memory)):
+            require(x.dim() >= 2, f"{name}: expected shape (..., n, d_model), got {tuple(x.shape)}")
+            require_width(name, x, self.W_Q.in_features)
+        return tuple(
+            rearrange(W(x), "... n (h d_k) -> ... h n d_k", d_k=self.d_k)
+            for W, x in ((self.W_Q, X), (self.W_K, memory), (self.W_V, memory))
+        )
+
+    def forward(
+        self,
+        X: Float[Tensor, "*batch n d_model"],
+        memory: Float[Tensor, "*batch m d_model"] | None = None,
+        mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Float[Tensor, "*batch n d_model"]:
+        """Z (..., n, d_model); memory None: X itself.
+
+        mask: as in masked_softmax, (n, m) for all alike, (batch, n, m), or (batch, h, n, m) for each head.
+        cache: keys and values of the tokens before X; those of X join them. Unless A is recorded, torch's fused
+        function does the work: it never writes A down.
+        """
+        Q, K, V = self.project(X, X if memory is None else memory)
+        if cache is not None:
+            K, V = cache.append(K, V)
+        if mask is not None and mask.dim() == X.dim() > 2:
+            mask = mask.unsqueeze(-3)  # the same for every head
+        if mask is not None:
+            as_allowed(mask, (*Q.shape[:-1], K.shape[-2]))
+            mask = mask if mask.dtype == torch.bool else mask.to(Q.dtype)
+        rate, shared = self.dropout if self.training else 0.0, self.heads != self.kv_heads
+        if self.record is None:
+            Z = nn.functional.scaled_dot_product_attention(Q, K, V, mask, rate, enable_gqa=shared)
+        else:
+            K, V = (x.repeat_interleave(self.heads // self.kv_heads, dim=-3) for x in (K, V))
+            _, A = scaled_dot_product_attention(Q, K, V, mask)
+            A = nn.functional.dropout(A, rate)
+            self.record.append(A)
+            Z = A @ V
+        return self.W_O(rearrange(Z, "... h n d_k -> ... n (h d_k)"))
+
+    def with_weights(
+        self, X: Tensor, memory: Tensor | None = None, mask: Tensor | None = None
+    ) -> tuple[Float[Tensor, "*batch n d_model"], Float[Tensor, "*batch h n m"]]:
+        """Z, and the weights A of every head that made it."""
+        with record_attention(self) as maps:
+            Z = self(X, memory, mask)
+        return Z, maps[0][0]
+
+
+@contextmanager
+def record_attention(model: nn.Module) -> Iterator[list[list[Tensor]]]:
+    """While it is open, every MultiHeadAttention inside the model keeps its A (..., h, n, m): one list a module.
+
+    The modules come in the order in which the model holds them; each adds one A a call. What is recorded is what the
+    model computes with, not a second computation beside it.
+    """
+    modules = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
+    require(len(modules) > 0, f"model: expected one with MultiHeadAttention inside, got {type(model).__name__}")
+    before, maps = [module.record for module in modules], [[] for _ in modules]
+    try:
+        for module, record in zip(modules, maps, strict=True):
+            module.record = record
+        yield maps
+    finally:
+        for module, record in zip(modules, before, strict=True):
+            module.record = record

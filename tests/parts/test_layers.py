@@ -1,0 +1,109 @@
+"""Layer norm, feed-forward network, both wrappers and the encoder layer, by hand and against PyTorch.
+
+Chapter 09.
+"""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from tests.one_line import one_line_error
+from transformer_lib.parts.attention import MultiHeadAttention
+from transformer_lib.parts.layers import EncoderLayer, FeedForward, LayerNorm, PostNorm, PreNorm
+from transformer_lib.parts.masks import causal_mask
+
+seeds = st.integers(0, 2**31)
+
+
+@pytest.fixture(autouse=True)
+def _float64():
+    torch.set_default_dtype(torch.float64)
+
+
+def test_layer_norm_by_hand():
+    norm = LayerNorm(4, epsilon=0.0)
+    root = 1.25**0.5  # of the variance of 1, 2, 3, 4 around 2.5
+    torch.testing.assert_close(norm(torch.tensor([1.0, 2, 3, 4])), torch.tensor([-1.5, -0.5, 0.5, 1.5]) / root)
+    with torch.no_grad():
+        norm.gamma.fill_(2.0)
+        norm.beta.fill_(3.0)
+    torch.testing.assert_close(norm(torch.tensor([1.0, 2, 3, 4]))[0], torch.tensor(3 - 3 / root))
+    assert LayerNorm(3)(torch.ones(3)).abs().max() == 0  # nothing to divide by: epsilon is there
+
+
+@given(st.integers(1, 5), st.integers(1, 4), seeds)
+def test_layer_norm_is_pytorchs(d, batch, seed):
+    torch.manual_seed(seed)
+    ours, other, x = LayerNorm(d), nn.LayerNorm(d), torch.randn(batch, 3, d, requires_grad=True)
+    with torch.no_grad():
+        ours.gamma.copy_(torch.randn(d)), ours.beta.copy_(torch.randn(d))
+        other.weight.copy_(ours.gamma), other.bias.copy_(ours.beta)
+    torch.testing.assert_close(ours(x), other(x))
+    weights = torch.randn(batch, 3, d)
+    (ours_gradient,) = torch.autograd.grad((ours(x) * weights).sum(), x)
+    torch.testing.assert_close(ours_gradient, torch.autograd.grad((other(x) * weights).sum(), x)[0])
+
+
+def test_feed_forward_by_hand_and_position_by_position():
+    ffn = FeedForward(2, 3)
+    with torch.no_grad():
+        ffn.W_1.weight.copy_(torch.tensor([[1.0, 0], [0, 1], [1, 1]])), ffn.W_1.bias.copy_(torch.tensor([0.0, 0, -1]))
+        ffn.W_2.weight.copy_(torch.tensor([[1.0, 1, 1], [0, 0, 2]])), ffn.W_2.bias.copy_(torch.tensor([0.5, 0]))
+    x = torch.tensor([[1.0, -2], [2, 3]])  # inside: (1, 0, 0) and (2, 3, 4)
+    torch.testing.assert_close(ffn(x), torch.tensor([[1.5, 0], [9.5, 8]]))
+    torch.testing.assert_close(ffn(x.flip(0)), ffn(x).flip(0))
+    assert FeedForward(2, 3, bias=False).W_1.bias is None
+    assert FeedForward(2, 3, f=torch.abs)(x).shape == (2, 2)
+    torch.manual_seed(0)
+    half = FeedForward(2, 4000, f=torch.ones_like, bias=False, dropout=0.5)
+    assert not torch.allclose(half(x), half.eval()(x))
+
+
+@pytest.mark.parametrize(("wrap", "first"), [(PostNorm, False), (PreNorm, True)])
+@given(seed=seeds)
+def test_encoder_layer_is_pytorchs(wrap, first, seed):
+    torch.manual_seed(seed)
+    ours = EncoderLayer(MultiHeadAttention(8, 2), FeedForward(8, 16), wrap)
+    other = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True, norm_first=first)
+    attention, ffn = ours.attention.sublayer, ours.feed_forward.sublayer
+    with torch.no_grad():
+        for norm in (ours.attention.norm, ours.feed_forward.norm):
+            norm.gamma.copy_(torch.randn(8)), norm.beta.copy_(torch.randn(8))
+        parts = (attention.W_Q, attention.W_K, attention.W_V)
+        other.self_attn.in_proj_weight.copy_(torch.cat([W.weight for W in parts]))
+        other.self_attn.in_proj_bias.copy_(torch.cat([W.bias for W in parts]))
+        for theirs, mine in (
+            (other.self_attn.out_proj, attention.W_O),
+            (other.linear1, ffn.W_1),
+            (other.linear2, ffn.W_2),
+        ):
+            theirs.load_state_dict(mine.state_dict())
+        for theirs, mine in ((other.norm1, ours.attention.norm), (other.norm2, ours.feed_forward.norm)):
+            theirs.weight.copy_(mine.gamma), theirs.bias.copy_(mine.beta)
+    X, mask = torch.randn(3, 5, 8), causal_mask(5)
+    torch.testing.assert_close(ours(X), other(X))
+    torch.testing.assert_close(ours(X, mask), other(X, src_mask=~mask))
+
+
+def test_each_wrapper_has_its_own_norm_and_dropout_on_the_detour_alone():
+    layer = EncoderLayer(MultiHeadAttention(8, 2), FeedForward(8, 16), PreNorm, dropout=0.5)
+    assert layer.attention.norm is not layer.feed_forward.norm
+    torch.manual_seed(0)
+    ones = PreNorm(FeedForward(4, 4, torch.ones_like, bias=False), nn.Identity(), dropout=0.5)
+    nn.init.ones_(ones.sublayer.W_2.weight)
+    added = ones(torch.zeros(1000, 4))
+    assert set(added.unique().tolist()) == {0.0, 8.0}  # 4 doubled, or nothing
+    assert (ones(torch.full((1000, 4), 2.0)) >= 2).all()  # the straight way is never dropped
+
+
+def test_widths_that_do_not_fit():
+    with one_line_error("x: expected a last axis of 3"):
+        LayerNorm(3)(torch.zeros(2, 4))
+    with one_line_error("x: expected a last axis of 3"):
+        FeedForward(3, 4)(torch.zeros(2, 4))
+    with one_line_error("expected widths of at least 1"):
+        FeedForward(3, 0)
+    with one_line_error("d_model: expected at least 1"):
+        LayerNorm(0)

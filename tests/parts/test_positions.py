@@ -1,0 +1,82 @@
+"""Positions: the formula by hand, wavelengths, rotation, tables and their ends.
+
+Chapter 08.
+"""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.one_line import one_line_error
+from transformer_lib.parts.positions import LearnedPositions, SinusoidalPositions, sinusoidal_positions
+
+
+@pytest.fixture(autouse=True)
+def _float64():
+    torch.set_default_dtype(torch.float64)
+
+
+def test_width_four_by_hand():
+    expected = [[f(p / w) for w in (1, 100) for f in (math.sin, math.cos)] for p in range(5)]
+    torch.testing.assert_close(sinusoidal_positions(5, 4), torch.tensor(expected))
+    torch.testing.assert_close(sinusoidal_positions(2, 4, start=3), torch.tensor(expected[3:]))
+    assert sinusoidal_positions(0, 4).shape == (0, 4)
+
+
+@given(st.integers(0, 500), st.integers(0, 500), st.sampled_from([2, 4, 64, 512]))
+def test_a_step_of_k_is_the_same_rotation_everywhere(pos, k, d_model):
+    here, there = sinusoidal_positions(1, d_model, pos)[0], sinusoidal_positions(1, d_model, pos + k)[0]
+    omega = 10_000.0 ** (-torch.arange(0, d_model, 2) / d_model)
+    sine, cosine = here[0::2], here[1::2]
+    turn_cosine, turn_sine = torch.cos(k * omega), torch.sin(k * omega)
+    torch.testing.assert_close(there[0::2], sine * turn_cosine + cosine * turn_sine, rtol=0, atol=1e-12)
+    torch.testing.assert_close(there[1::2], cosine * turn_cosine - sine * turn_sine, rtol=0, atol=1e-12)
+    assert (here.abs() <= 1).all()
+    torch.testing.assert_close((here**2).sum(), torch.tensor(d_model / 2))
+
+
+def test_in_the_default_format_and_exact_far_out():
+    torch.set_default_dtype(torch.float32)
+    rows = sinusoidal_positions(3, 512, start=100_000)
+    assert rows.dtype == torch.float32
+    torch.set_default_dtype(torch.float64)
+    torch.testing.assert_close(rows.double(), sinusoidal_positions(3, 512, start=100_000), rtol=0, atol=1e-7)
+
+
+def test_as_a_part_it_has_no_end():
+    positions = SinusoidalPositions(6, 8)
+    assert not list(positions.parameters()) and not positions.state_dict()
+    for n, start in ((4, 0), (3, 3), (3, 4), (10, 20)):
+        assert torch.equal(positions(n, start), sinusoidal_positions(n, 8, start))
+
+
+def test_learned_rows_end_where_their_table_ends():
+    torch.manual_seed(0)
+    positions = LearnedPositions(6, 8)
+    assert positions(6).shape == (6, 8) and torch.equal(positions(2, 3), positions.rows[3:5])
+    assert [p.shape for p in positions.parameters()] == [(6, 8)]
+    assert 0.01 < positions.rows.std() < 0.03
+    positions(2, 4).sum().backward()
+    assert torch.equal(positions.rows.grad.sum(1), torch.tensor([0.0, 0, 0, 0, 8, 8]))
+    with one_line_error("positions: learned for 6 tokens, got 7"):
+        positions(3, 4)
+    with one_line_error("expected n and start from 0"):
+        positions(3, -1)
+
+
+def test_what_cannot_be():
+    with one_line_error("d_model: expected an even width", "got 5"):
+        sinusoidal_positions(3, 5)
+    with one_line_error("d_model: expected an even width", "got 0"):
+        sinusoidal_positions(3, 0)
+    with one_line_error("expected length and start from 0"):
+        sinusoidal_positions(-1, 4)
+    with one_line_error("expected length and start from 0"):
+        sinusoidal_positions(1, 4, -1)
+    with one_line_error("d_model: expected an even width"):
+        SinusoidalPositions(4, 3)
+    with one_line_error("expected at least 1"):
+        LearnedPositions(0, 3)

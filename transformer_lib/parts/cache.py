@@ -1,0 +1,35 @@
+"""Keys and values of the tokens read so far, so that no token is projected twice.
+
+Chapter 13. Decoding one token at a time needs its query alone, but the keys and values of all before it.
+"""
+
+from jaxtyping import Float
+from torch import Tensor, cat
+
+
+class KeyValueCache:
+    """K and V (..., kv_heads, m, d_k) of one attention layer; m grows. Nothing it was given is ever changed."""
+
+    def __init__(self, K: Tensor | None = None, V: Tensor | None = None):
+        self.K, self.V = K, V
+
+    def __len__(self) -> int:
+        """m: so many tokens are kept."""
+        return 0 if self.K is None else self.K.shape[-2]
+
+    def append(
+        self, K: Float[Tensor, "*batch n d_k"], V: Float[Tensor, "*batch n d_v"]
+    ) -> tuple[Float[Tensor, "*batch m d_k"], Float[Tensor, "*batch m d_v"]]:
+        """Add those of n new tokens; return all, the new ones last."""
+        if self.K is not None:
+            K, V = cat([self.K, K], dim=-2), cat([self.V, V], dim=-2)
+        self.K, self.V = K, V
+        return K, V
+
+    def copy(self) -> "KeyValueCache":
+        """A cache that grows on its own from here; the tensors are shared, which is safe: none is changed."""
+        return KeyValueCache(self.K, self.V)
+
+    def choose(self, rows: Tensor) -> "KeyValueCache":
+        """Those of some rows of the batch, in this order."""
+        return KeyValueCache(None if self.K is None else self.K[rows], None if self.V is None else self.V[rows])

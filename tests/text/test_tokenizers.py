@@ -252,6 +252,13 @@ def test_the_file_is_text_that_people_and_git_can_read(tmp_path):
     assert content.decode("utf-8") == "\n".join(expected)
 
 
+def test_the_file_is_the_same_on_every_machine(tmp_path, as_on_windows):
+    CharTokenizer("猫é\r\n").save(tmp_path / "t.json")
+    content = (tmp_path / "t.json").read_bytes()
+    assert "猫".encode() in content and b"\r" not in content
+    assert CharTokenizer.load(tmp_path / "t.json").tokens == ["猫", "é", "\r", "\n"]
+
+
 def test_the_general_tokenizer_loads_either_kind(tmp_path):
     CharTokenizer("ab").save(tmp_path / "c.json")
     WordTokenizer(["ab"]).save(tmp_path / "w.json")

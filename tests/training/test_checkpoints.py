@@ -137,12 +137,14 @@ def test_a_number_in_the_optimizers_state_comes_back(tmp_path):
     for state in optimizer.state.values():
         state["passes"] = 4
         state["nothing"] = None
+        state["by.name"] = 7
     save_checkpoint(tmp_path / "c", model, optimizer)
     other = model_of()
     optimizer_too = OPTIMIZERS["SGD with momentum"](other.parameters())
     load_checkpoint(tmp_path / "c", other, optimizer_too)
     for state in optimizer_too.state.values():
         assert state["passes"] == 4 and state["nothing"] is None and "momentum_buffer" in state
+        assert state["by.name"] == 7
 
 
 # ---- bad input: each leaves the model, the optimizer and torch's random numbers as they were
@@ -171,7 +173,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path, optimizer):
 
 
 def test_a_checkpoint_of_other_sizes_is_refused(tmp_path):
-    path = tmp_path / "c"
+    path = tmp_path / "run.safetensors"
     checkpoint_of(path)
     refused(path, "0.weight is (3, 2) in the file and (4, 2) in the model", model=model_of(width=4))
     deeper = nn.Sequential(*model_of(), nn.Linear(1, 1))

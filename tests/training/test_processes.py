@@ -12,6 +12,7 @@ from torch import nn
 
 from tests.one_line import one_line_error
 from tests.training import two_processes
+from transformer_lib.training import processes
 from transformer_lib.training.processes import (
     average,
     average_gradients,
@@ -88,6 +89,20 @@ def test_pairs_are_shared_row_by_row_also_where_one_is_left_over(monkeypatch, co
     monkeypatch.setenv("WORLD_SIZE", "8")
     with one_line_error("batch: expected at least one row for each of 8 processes, got 7"):
         own_share((source, target))
+
+
+def test_a_gradient_that_only_some_processes_have_is_averaged_with_zeros(monkeypatch):
+    """Of two processes, the other has gradients for b and c; nobody has one for d."""
+    model = nn.ParameterDict({name: nn.Parameter(torch.zeros(2)) for name in "abcd"})
+    model["a"].grad, model["b"].grad = torch.tensor([2.0, 4.0]), torch.tensor([6.0, 6.0])
+    others = iter(
+        [torch.tensor([0.0, 1.0, 1.0, 0.0]), torch.zeros(2), torch.tensor([2.0, 0.0]), torch.tensor([8.0, 2.0])]
+    )
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(processes, "average", lambda value: (value + next(others)) / 2)
+    average_gradients(model)
+    assert [model[name].grad.tolist() for name in "abc"] == [[1, 2], [4, 3], [4, 1]]
+    assert model["d"].grad is None
 
 
 def free_port():

@@ -40,6 +40,68 @@ def test_blanks_line_ends_and_signs_come_back(trained, text):
     assert trained.decode(trained.encode(text)) == text
 
 
+SIGNS = "🙂👩\u200d👧🏽🇯🇵 \u00a0\u3000\t\r\n\u2028\u0085\x00猫ーｶﾞか\u3099é'1!"
+
+
+@given(text=st.text(st.sampled_from(SIGNS)), more=st.text(max_size=9))
+def test_emoji_blanks_and_line_ends_come_back_from_every_tokenizer(trained, text, more):
+    """Also in a text that the tokenizer learned from, and whole or cut anywhere between its tokens."""
+    for tokenizer in (trained, BytePairTokenizer.train(text + more or "x", 300, SPECIALS, trained.pattern)):
+        ids = tokenizer.encode(text)
+        assert tokenizer.decode(ids) == text
+        assert "".join(tokenizer.split(text)) == "".join(tokenizer.tokens[i] for i in ids)
+        assert tokenizer.decode(tokenizer.encode(text + more)) == text + more
+
+
+@pytest.mark.parametrize("text", ["\ud83d", "cat \ude42 dog", "猫\udcff"])
+def test_half_a_character_of_utf_16_is_refused(trained, text):
+    with one_line_error("text: expected characters that UTF-8 can write, got '\\ud", 'errors="replace"'):
+        trained.encode(text)
+    with one_line_error("text: expected characters that UTF-8 can write"):
+        BytePairTokenizer.train(text, 300)
+
+
+def test_a_special_token_of_any_signs_stands_for_itself():
+    tokenizer = BytePairTokenizer.train("low low", 300, ("<空 白>", START))
+    assert tokenizer.decode([0, *tokenizer.encode("low"), 0]) == "<空 白>low<空 白>"
+
+
+def test_what_was_never_learned_is_spelled_in_bytes():
+    """Only unknown words, Latin for a Japanese tokenizer, a single sign: sensible ids, none of them special."""
+    tokenizer = BytePairTokenizer.train("猫は魚が好き。" * 9, 270, SPECIALS)
+    for text in ("zyx", "Das Äffchen", "🙂", "犬"):
+        ids = tokenizer.encode(text)
+        assert len(ids) == len(text.encode("utf-8")) and min(ids) >= len(SPECIALS)
+        assert tokenizer.decode(ids) == text
+    assert tokenizer.encode("") == [] and tokenizer.decode([]) == ""
+    assert tokenizer.encode("", start=True, end=True) == [1, 2]
+
+
+def test_no_merge_reaches_from_one_text_into_the_next():
+    assert BytePairTokenizer.train(["ab", "ab"], 300).merges == [("a", "b")]
+    assert BytePairTokenizer.train("abab", 300).merges == [("a", "b")]
+    assert BytePairTokenizer.train(["a", "b", "a", "b"], 300).merges == []
+    for texts in (["low low", "lower"], ("low low", "lower"), iter(["low low", "lower"])):
+        assert BytePairTokenizer.train(texts, 300).merges == [("l", "o"), ("lo", "w")]
+
+
+def test_the_vocabulary_is_full_or_nothing_stands_twice():
+    for size in (256, 257, 258, 300):
+        tokenizer = BytePairTokenizer.train("low low low lower", size, pattern=GPT2_PIECES)
+        assert tokenizer.vocab_size == 256 + len(tokenizer.merges) <= size
+        assert tokenizer.tokens[256:] == [a + b for a, b in tokenizer.merges]
+    # low stands four times, thrice after a blank: Ġlow; er stands once
+    assert tokenizer.merges == [("l", "o"), ("lo", "w"), ("Ġ", "low")]
+
+
+def test_a_run_of_one_sign_is_merged_from_left_to_right():
+    tokenizer = BytePairTokenizer.train("aaaaa aaaaa", 257, pattern=GPT2_PIECES)
+    assert tokenizer.merges == [("a", "a")]
+    assert tokenizer.split("aaaaa") == ["aa", "aa", "a"] and tokenizer.split("aa") == ["aa"]
+    more = BytePairTokenizer.train("aaaa aaaa aaaa", 258, pattern=GPT2_PIECES)
+    assert more.merges == [("a", "a"), ("aa", "aa")] and more.split("aaaaaa") == ["aaaa", "aa"]
+
+
 @given(words=st.lists(st.text("ab 猫c", min_size=1, max_size=6), min_size=1, max_size=25), size=st.integers(0, 30))
 def test_merges_and_tokens_equal_the_reference(words, size):
     text = " ".join(words)
@@ -136,6 +198,12 @@ def test_a_vocabulary_without_all_bytes_is_refused():
 
 
 def test_bytes_have_256_different_visible_characters():
+    byte_characters.cache_clear()
     table = byte_characters()
+    assert (table[ord("A")], table[ord("~")], table[0xFF], table[ord("¡")]) == ("A", "~", "ÿ", "¡")
+    assert (table[0], table[ord("\n")], table[ord(" ")], table[0x7F], table[0xAD]) == ("Ā", "Ċ", "Ġ", "ġ", "Ń")
+    hidden = [byte for byte in range(256) if not chr(byte).isprintable() or chr(byte) == " "]
+    assert {byte for byte, character in table.items() if character != chr(byte)} == set(hidden)
+    assert [ord(table[byte]) for byte in hidden] == list(range(256, 256 + len(hidden)))
     assert sorted(table) == list(range(256)) and len(set(table.values())) == 256
     assert set(table.values()) == set(pre_tokenizers.ByteLevel.alphabet())

@@ -94,8 +94,13 @@ class BytePairTokenizer(Tokenizer):
 
     def join(self, tokens: Sequence[str]) -> str:
         """The bytes of the tokens, read as UTF-8 (what is no UTF-8, such as half a character, becomes U+FFFD)."""
-        known = (character for token in tokens for character in token)
-        return bytes(self._bytes[character] for character in known).decode("utf-8", errors="replace")
+        return b"".join(map(self._as_bytes, tokens)).decode("utf-8", errors="replace")
+
+    def _as_bytes(self, token: str) -> bytes:
+        try:
+            return bytes(self._bytes[character] for character in token)
+        except KeyError:  # a special token such as <空白>: it is no text, and stands for itself
+            return token.encode("utf-8")
 
     def _merge(self, piece: str) -> list[str]:
         if piece not in self._merged:
@@ -113,7 +118,13 @@ class BytePairTokenizer(Tokenizer):
 
 def _as_characters(piece: str) -> list[str]:
     table = byte_characters()
-    return [table[byte] for byte in piece.encode("utf-8")]
+    try:
+        return [table[byte] for byte in piece.encode("utf-8")]
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"text: expected characters that UTF-8 can write, got {piece[error.start]!a}, half a character of UTF-16; "
+            'decode the text with errors="replace"'
+        ) from error
 
 
 def _merge_pair(tokens: list[str], pair: tuple[str, str]) -> list[str]:

@@ -18,6 +18,10 @@ from transformer_lib.decoding import Hypothesis, beam_search, greedy
 from transformer_lib.evaluation import bleu
 from transformer_lib.models import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
 from transformer_lib.parts.recurrent import GRUCell, LSTMCell, RNNCell
+from transformer_lib.text import END as END_SIGN
+from transformer_lib.text import PAD, UNKNOWN, BytePairTokenizer, WordTokenizer
+from transformer_lib.text import START as START_SIGN
+from transformer_lib.training import padded
 
 END = 2
 
@@ -223,6 +227,67 @@ def test_bad_input_is_refused():
             beam_search(model, source, **options)
     with one_line_error("length: expected at least 1 token, got 0"):
         greedy(model, source[None], 0)
+
+
+# ---- bad input
+
+
+SAMPLE = "猫は魚が好き。 犬は肉が好き。 the cat likes fish. the dog likes meat. " * 3
+BYTE_PAIRS = BytePairTokenizer.train(SAMPLE, 300, specials=(PAD, START_SIGN, END_SIGN))
+WORDS = WordTokenizer.train("猫 は 魚 が 好き 。", specials=(PAD, START_SIGN, END_SIGN, UNKNOWN), pattern=r"\S+")
+
+
+@pytest.mark.parametrize("decoder", [Decoder, ContextDecoder, AttentionDecoder])
+@pytest.mark.parametrize("tokenizer", [BYTE_PAIRS, WORDS], ids=["byte pairs", "words"])
+@pytest.mark.parametrize(
+    "text",
+    ["ヌルポ ガッ 蠹", "This is Latin text, ¿verdad?", "猫 は 魚 が 好き 。 " * 100, "🙂", "。", "\u3000猫\r\n"],
+    ids=["unknown", "latin", "long", "emoji", "mark", "blanks"],
+)
+def test_every_text_gets_a_translation(decoder, tokenizer, text):
+    """Unknown words alone, another script, twenty times as long as any sentence trained on: some text comes out."""
+    model = model_of(decoder, tokenizer.vocab_size)
+    source = torch.tensor(tokenizer.encode(text))
+    (ids,) = greedy(model, source[None], 12)
+    (best, *_) = beam_search(model, source, beam=3, length=12)
+    assert len(ids) <= 12 and len(best.ids) <= 12 and math.isfinite(best.log_prob) and best.log_prob < 0
+    for found in (ids, best.ids):
+        assert isinstance(tokenizer.decode(found), str)
+
+
+def test_words_never_learned_are_all_one_unknown_word():
+    assert WORDS.encode("ヌル ポ") == WORDS.encode("Latin text") == [3, 3]
+    model = model_of(vocab_size=WORDS.vocab_size)
+    assert greedy(model, torch.tensor([WORDS.encode("ヌル ポ")]), 9) == greedy(model, torch.tensor([[3, 3]]), 9)
+
+
+@pytest.mark.parametrize("tokenizer", [BYTE_PAIRS, WORDS], ids=["byte pairs", "words"])
+def test_an_empty_sentence_is_refused(tokenizer):
+    model, nothing = model_of(vocab_size=tokenizer.vocab_size), torch.tensor(tokenizer.encode(""))
+    for use in (
+        lambda: greedy(model, nothing[None], 5),
+        lambda: greedy(model, padded([tokenizer.encode("猫"), tokenizer.encode("")], model.pad_id), 5),
+        lambda: beam_search(model, nothing, beam=2, length=5),
+        lambda: model.log_probs(nothing[None], torch.tensor([[1]])),
+    ):
+        with one_line_error("source: expected at least one token in every row, got one of padding alone"):
+            use()
+
+
+def test_no_sentence_at_all_gives_no_translation():
+    assert greedy(model_of(), torch.zeros(0, 3, dtype=torch.long), 5) == []
+
+
+def test_greedy_takes_a_batch_and_beam_search_one_text():
+    model = model_of()
+    with one_line_error("source: expected a batch (batch, n), got shape (3,)"):
+        greedy(model, torch.tensor([3, 4, 3]), 5)
+    with one_line_error("source: expected one text (m,), got shape (1, 3)"):
+        beam_search(model, torch.tensor([[3, 4, 3]]), beam=2, length=5)
+    with one_line_error("source: expected ids from 0 to 4, got 5"):
+        beam_search(model, torch.tensor([5]), beam=2, length=5)
+    assert beam_search(model, [3, 4], beam=2, length=5) == beam_search(model, torch.tensor([3, 4]), beam=2, length=5)
+    assert greedy(model, [[3, 4]], 5) == greedy(model, torch.tensor([[3, 4]]), 5)
 
 
 # ---- BLEU

@@ -92,7 +92,7 @@ class Hypothesis:
 
 @torch.no_grad()
 def beam_search(
-    model: SequenceToSequenceModel, source: Tensor, beam: int, length: int, alpha: float = 1.0
+    model: SequenceToSequenceModel, source: Tensor | Sequence[int], beam: int, length: int, alpha: float = 1.0
 ) -> list[Hypothesis]:
     r"""The best `beam` finished hypotheses for one source (m,), best first by $\log P / n^\alpha$.
 
@@ -104,6 +104,8 @@ def beam_search(
     require(beam >= 1, f"beam: expected at least 1, got {beam}")
     require(length >= 1, f"length: expected at least 1 token, got {length}")
     require(alpha >= 0, f"alpha: expected 0 (no normalisation) or more, got {alpha}")
+    source = as_ids(source, 2**62, "source")  # the model says which ids there are
+    require(source.dim() == 1, f"source: expected one text (m,), got shape {tuple(source.shape)}")
     memory, state = model.encode(source.unsqueeze(0)), None
     opened, done = [Hypothesis([], 0.0)], []
     for _ in range(length):

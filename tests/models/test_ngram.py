@@ -416,6 +416,7 @@ def test_a_start_token_is_never_likelier_than_a_token_never_seen():
 
 def test_the_counts_by_hand():
     counts = NGramCounts([np.array([0, 1, 0, 1]), np.array([1, 1])], 2, 2)
+    assert sorted(counts.key) == [1, 2]  # no longer run than will be asked for
     assert counts.key[1].tolist() == [0, 1] and counts.counts[1].tolist() == [2, 4]
     assert counts.begins[1].tolist() == [1, 1]
     assert counts.key[2].tolist() == [1, 2, 3] and counts.counts[2].tolist() == [2, 1, 1]  # (0, 1), (1, 0), (1, 1)

@@ -33,6 +33,7 @@ NOT_UNIT_TESTS = {"notebooks", "browser", "show", "data"} | {
 MIRRORS = {
     "transformer_lib/__init__.py": ["tests/test_import.py"],
     "transformer_lib/decoding.py": ["tests/test_decoding.py", "tests/test_translating.py"],
+    "transformer_lib/parts/attention.py": ["tests/parts/test_attention.py", "tests/parts/test_heads.py"],
     "transformer_lib/evaluation.py": ["tests/test_evaluation.py", "tests/test_translating.py"],
     "transformer_lib/protocols.py": ["tests/test_protocols.py", "tests/models/test_seq2seq.py"],
 }

@@ -58,6 +58,29 @@ def test_padding_gets_exactly_nothing_and_changes_nothing(batch, m, more, seed):
     torch.testing.assert_close(attention(s, padded, mask, attention.keys(padded))[0], c)
 
 
+@given(st.integers(1, 3), st.integers(1, 6), st.integers(0, 2**31), st.randoms(use_true_random=False))
+def test_a_permuted_memory_permutes_the_weights_and_leaves_the_context(batch, m, seed, chance):
+    torch.manual_seed(seed)
+    attention, s, H = AdditiveAttention(3, 4, 5), torch.randn(batch, 3), torch.randn(batch, m, 4)
+    mask = torch.rand(batch, m) < 0.7
+    order = list(range(m))
+    chance.shuffle(order)
+    c, a = attention(s, H, mask)
+    c_too, a_too = attention(s, H[:, order], mask[:, order])
+    torch.testing.assert_close(a_too, a[:, order])
+    torch.testing.assert_close(c_too, c)
+    assert (a[~mask] == 0).all()
+
+
+def test_one_query_looks_at_many_sources_and_many_queries_at_one():
+    torch.manual_seed(0)
+    attention, s, H = AdditiveAttention(3, 4, 5), torch.randn(6, 3), torch.randn(6, 2, 4)
+    one_source = torch.stack([attention(query, H[0])[0] for query in s])
+    torch.testing.assert_close(attention(s, H[0])[0], one_source)
+    one_query = torch.stack([attention(s[0], memory)[0] for memory in H])
+    torch.testing.assert_close(attention(s[0], H)[0], one_query)
+
+
 def test_nowhere_to_look_gives_zeros_and_finite_gradients():
     S = torch.randn(2, 3, requires_grad=True)
     weights = masked_softmax(S, torch.tensor([[False, False, False], [True, False, True]]))
@@ -90,7 +113,11 @@ def test_bad_input_is_refused():
         attention(torch.zeros(3), torch.zeros(2, 3))
     with one_line_error("s: expected a last axis of 3"):
         attention(torch.zeros(4), torch.zeros(2, 4))
-    with one_line_error("mask: expected one entry for each of 2 keys, got (3,)"):
+    with one_line_error("keys: expected those of H (2, 4), got (3, 5)"):
+        attention(torch.zeros(3), torch.zeros(2, 4), keys=torch.zeros(3, 5))
+    with one_line_error("keys: expected those of H (6, 2, 4), got (1, 2, 5)"):
+        attention(torch.zeros(6, 3), torch.zeros(6, 2, 4), keys=torch.zeros(1, 2, 5))
+    with one_line_error("mask: expected a shape that stretches to that of the scores (2,), got (3,)"):
         attention(torch.zeros(3), torch.zeros(2, 4), torch.ones(3, dtype=torch.bool))
-    with one_line_error("mask: expected True and False, got torch.float64"):
-        attention(torch.zeros(3), torch.zeros(2, 4), torch.ones(2))
+    with one_line_error("mask: expected True and False, or numbers to add to the scores, got torch.int64"):
+        attention(torch.zeros(3), torch.zeros(2, 4), torch.ones(2, dtype=torch.int64))

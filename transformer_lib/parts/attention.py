@@ -111,7 +111,9 @@ class AdditiveAttention(nn.Module):
         keys: Float[Tensor, "*batch m d_a"] | None = None,
     ) -> tuple[Float[Tensor, "*batch d_h"], Float[Tensor, "*batch m"]]:
         """The context c and the weights a."""
-        a = masked_softmax(self.score(s, self.keys(H) if keys is None else keys), mask)
+        keys = self.keys(H) if keys is None else keys
+        require(keys.shape[:-1] == H.shape[:-1], f"keys: expected those of H {tuple(H.shape)}, got {tuple(keys.shape)}")
+        a = masked_softmax(self.score(s, keys), mask)
         return torch.einsum("...m,...md->...d", a, H), a
 
 

@@ -3,11 +3,14 @@
 What is expected is computed here by the library; each wrong answer that is likely gets its own explanation.
 """
 
+import math
+
 import torch
 
 from transformer_lib.models import RecurrentLanguageModel
 from transformer_lib.parts.recurrent import RNNCell, unroll
 from transformer_lib.show import close, exercise, right, wrong
+from transformer_lib.show.exercises import numeric
 
 EMBEDDINGS = {"猫": (1.0, 0.0), "は": (0.0, 1.0), "魚": (1.0, 1.0), "が": (0.0, 1.0), "好き": (-1.0, 1.0)}
 CATS_LIKE_FISH, FISH_LIKE_CATS = "猫 は 魚 が 好き", "魚 は 猫 が 好き"
@@ -28,6 +31,15 @@ def another_order(answer):
     H = _memos(FISH_LIKE_CATS)
     if close(answer, H[4]):
         return right()
+    if close(answer, H):
+        return wrong("these are all five memos; the last one alone is h_5")
+    numbers = numeric(answer)
+    if numbers is None or numbers.shape != (2,):
+        return wrong("expected the two components of h_5, without quotation marks, such as (0.5, 1)")
+    if close(answer, H[4], tolerance=1e-2):
+        return wrong("nearly: it was rounded. Halves of halves have an end, so write all the digits")
+    if close(answer, H[4].flip(0)):
+        return wrong("the two components changed places")
     if close(answer, _memos(CATS_LIKE_FISH)[4]):
         return wrong("that is h_5 of 猫 は 魚 が 好き; here 魚 comes first and 猫 third")
     if close(answer, H[3]):
@@ -43,7 +55,8 @@ def another_order(answer):
 
 @exercise("2.2", expects="two memos of two numbers each, as [(1, 2), (3, 4)]")
 def nothing_is_forgotten(answer):
-    expected = torch.stack([_memos(sentence, scale=1.0)[4] for sentence in (CATS_LIKE_FISH, FISH_LIKE_CATS)])
+    H = torch.stack([_memos(sentence, scale=1.0) for sentence in (CATS_LIKE_FISH, FISH_LIKE_CATS)])
+    expected = H[:, 4]
     halved = torch.stack([_memos(sentence)[4] for sentence in (CATS_LIKE_FISH, FISH_LIKE_CATS)])
     if close(answer, expected):
         return right()
@@ -51,10 +64,14 @@ def nothing_is_forgotten(answer):
         return wrong("these are the memos with W_h = 0.5 I; now the old memo is kept whole, W_h = I")
     if close(answer, expected[0]):
         return wrong("that is the memo of one of the sentences; the exercise asks for both, one after the other")
-    try:
-        first, second = answer
-    except (TypeError, ValueError):
-        return wrong("expected two memos, one for each sentence")
+    numbers = numeric(answer)
+    if numbers is None or numbers.shape != (2, 2):
+        return wrong("expected two memos of two numbers each, one for each sentence: [(1, 2), (3, 4)]")
+    first, second = numbers
+    if close(answer, H[:, 3]):
+        return wrong("these are the memos after four words, h_4; 好き is still to be read")
+    if close(answer, H[:, 3] + torch.tensor([0.0, 1.0])):
+        return wrong("the -1 that 好き brings into the first component is missing")
     if close(first, expected[0]) or close(second, expected[1]):
         return wrong("one of the two is right; with W_h = I a memo is a sum of embeddings: does their order matter?")
     return wrong("with W_h = I each step adds the embedding and cuts what is negative; start again from (0, 0)")
@@ -62,12 +79,16 @@ def nothing_is_forgotten(answer):
 
 @exercise("2.3", expects="a function of (V, d_x, d_h) that returns a whole number")
 def parameters(answer):
+    if not callable(answer):
+        return wrong("one number fits one network; the answer is a function of (V, d_x, d_h), without parentheses")
     for V, d_x, d_h in ((78, 32, 128), (5, 2, 3), (11, 7, 4)):
         model = RecurrentLanguageModel(V, d_x, d_h, cell=RNNCell)
         expected = sum(parameter.numel() for parameter in model.parameters())
         got = answer(V, d_x, d_h)
         if got == expected:
             continue
+        if got is None:
+            return wrong("the function returns None: end it with return")
         likely = {
             expected + d_h: "two biases were counted in the cell, as torch.nn.RNNCell has them; ours has one",
             expected - d_h: "the cell's bias is missing: d_h numbers",
@@ -78,6 +99,8 @@ def parameters(answer):
             expected - d_h * d_h: "W_h is missing: d_h times d_h",
             expected - d_h * d_x: "W_x is missing: d_h times d_x",
             expected - d_h * d_h - d_h * d_x - d_h: "the cell is missing: W_h, W_x and its bias",
+            d_h * d_h + d_h * d_x + d_h: "that is the cell alone; the model has an embedding and an output layer too",
+            expected - V * d_x - V: "the embedding and the bias of the output layer are missing",
         }
         hint = "add up embedding, W_h, W_x, the cell's bias, and the output layer with its bias"
         return wrong(f"for V, d_x, d_h = {V}, {d_x}, {d_h} it returns {got}: {likely.get(got, hint)}")
@@ -96,6 +119,10 @@ def one_step(answer):
         got = answer(W_h, W_x, b, h, x)
         if close(got, cell(x, h)):
             continue
+        if got is None:
+            return wrong("the function returns None: end it with return")
+        if d_h > 1 and tuple(getattr(got, "shape", ())) != (d_h,):
+            return wrong(f"expected a vector of {d_h} numbers, as h is; a matrix times a vector is W @ h, not W * h")
         inside = W_h @ h + W_x @ x + b
         likely = {
             "tanh is missing: what stands inside f was returned": inside,
@@ -104,13 +131,29 @@ def one_step(answer):
             "W_h is turned round: row i of W_h makes component i of the memo, so W_h @ h and not h @ W_h": torch.tanh(
                 inside - W_h @ h + W_h.T @ h
             ),
+            "f is tanh here, not the sigmoid": torch.sigmoid(inside),
+            "b stands outside of f; it is added before tanh is taken": torch.tanh(inside - b) + b,
+            "there is one tanh, of the whole sum": torch.tanh(W_h @ h) + torch.tanh(W_x @ x) + b,
             "the old memo is missing: W_h h": torch.tanh(inside - W_h @ h),
             "the new word is missing: W_x x": torch.tanh(inside - W_x @ x),
         }
+        if d_x == d_h:
+            likely |= {
+                "W_x is turned round: W_x @ x and not x @ W_x": torch.tanh(inside - W_x @ x + W_x.T @ x),
+                "both matrices are turned round: W_h @ h and W_x @ x, the vector on the right": torch.tanh(
+                    W_h.T @ h + W_x.T @ x + b
+                ),
+                "h and x are exchanged: W_h belongs to the old memo h, W_x to the word x": torch.tanh(
+                    W_h @ x + W_x @ h + b
+                ),
+            }
         for misconception, value in likely.items():
             if close(got, value):
                 return wrong(misconception)
-        return wrong("the new memo is f(W_h h + W_x x + b) with f = tanh; compare with the formula term by term")
+        hint = (
+            f"with 1 by 1 matrices, W_h = 0.5, W_x = 0.25, b = 0.25, h = 1, x = 1, it is tanh(1) = {math.tanh(1):.4f}"
+        )
+        return wrong(f"the new memo is f(W_h h + W_x x + b) with f = tanh; {hint}")
     return right()
 
 
@@ -124,7 +167,17 @@ def bias_folded(answer):
         cell.W_x.copy_(W_x)
         cell.b.copy_(b)
         H, _ = unroll(cell, E)
-        folded = answer(E.clone(), W_x.clone(), b.clone())
+        try:
+            folded = answer(E.clone(), W_x.clone(), b.clone())
+        except RuntimeError as error:
+            told = " ".join(str(error).split())
+            return wrong(f"it fails ({told}): first solve W_x v = b for one vector v, then add v to every row of E")
+        if folded is None:
+            return wrong("the function returns None: end it with return")
+        if isinstance(folded, list | tuple):
+            return wrong("it returns a list; torch.stack(...) makes one matrix of its vectors")
+        if close(folded, torch.linalg.solve(W_x, b)):
+            return wrong("that is the shift v by itself; add it to every row of E")
         if tuple(getattr(folded, "shape", ())) != (V, d):
             return wrong(f"expected a tensor of shape {(V, d)}, E's own: the same number of tokens, each a vector")
         cell.b.zero_()
@@ -137,6 +190,8 @@ def bias_folded(answer):
             "W_x is turned round: the shift v has to solve W_x v = b, row i of W_x giving component i": E
             + torch.linalg.solve(W_x.T, b),
             "nothing was changed": E,
+            "that is what the cell makes of x, W_x x + b; but it multiplies by W_x itself": E @ W_x.T + b,
+            "the embeddings went through the solve too; only b has to": torch.linalg.solve(W_x, (E + b).T).T,
         }
         for misconception, value in likely.items():
             if close(folded, value):

@@ -14,17 +14,24 @@ from torch import nn
 
 from ..checks import require
 from ..files import whole_file
+from ..parts.positions import LearnedPositions, SinusoidalPositions
 from ..parts.recurrent import GRUCell, LSTMCell, RNNCell
 from ..paths import DATA
 from ..text.tokenizers import Tokenizer
 from ..weights import load_weights, read_weights, write_weights
+from .gpt import GPT
 from .recurrent import RecurrentLanguageModel
 from .seq2seq import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
 
 CELLS = {cell.__name__: cell for cell in (RNNCell, LSTMCell, GRUCell)}
-MODELS = {model.__name__: model for model in (RecurrentLanguageModel, Seq2Seq)}
+MODELS = {model.__name__: model for model in (RecurrentLanguageModel, Seq2Seq, GPT)}
 DECODERS = {decoder.__name__: decoder for decoder in (Decoder, ContextDecoder, AttentionDecoder)}
-PARTS = {"cell": CELLS, "decoder": DECODERS}  # arguments that a card gives by name
+POSITIONS = {kind.__name__: kind for kind in (LearnedPositions, SinusoidalPositions)}
+PARTS = {
+    "cell": CELLS,
+    "decoder": DECODERS,
+    "positions": POSITIONS | {None: None},
+}  # arguments that a card gives by name
 
 
 def load_card(name: str, folder: Path | None = None) -> dict[str, Any]:
@@ -54,7 +61,7 @@ def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Toke
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"{name}.json: expected a card with the arguments of a {' or '.join(MODELS)}, and of parts only "
-            f"{', '.join([*CELLS, *DECODERS])}, got {card.get('model')} with {arguments}; fetch it again"
+            f"{', '.join([*CELLS, *DECODERS, *POSITIONS])}, got {card.get('model')} with {arguments}; fetch it again"
         ) from error
     tokenizer = Tokenizer.load(folder / f"{name}.tokenizer.json")
     weights = folder / f"{name}.safetensors"

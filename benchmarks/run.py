@@ -5,7 +5,7 @@ import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
 
-from benchmarks import cells, imports, measure, ngrams, translating
+from benchmarks import cells, heads, imports, measure, ngrams, translating
 
 BENCHMARKS = (
     ngrams.against_nltk,
@@ -14,6 +14,8 @@ BENCHMARKS = (
     translating.against_pytorch,
     translating.batched_greedy,
     translating.byte_pairs,
+    heads.against_pytorch,
+    heads.memory,
     imports.beyond_torch,
 )
 

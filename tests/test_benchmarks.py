@@ -1,11 +1,12 @@
 """The benchmarks run, compare like with like, and write their table; how fast things are is theirs to say."""
 
 import math
+import sys
 
 import pytest
 import torch
 
-from benchmarks import cells, measure, ngrams, translating
+from benchmarks import cells, heads, measure, ngrams, translating
 from benchmarks.measure import BEGIN, END, Row, ratio, table, write
 from transformer_lib.models import Seq2Seq
 from transformer_lib.models.seq2seq import AttentionDecoder, Decoder
@@ -74,3 +75,15 @@ def test_the_model_on_pytorch_has_the_same_gradients():
             translation_loss(model, batch).backward()
         assert torch.allclose(ours.embedding.weight.grad, theirs.embedding.weight.grad, atol=1e-12)
         assert ours.embedding.weight.grad.abs().max() > 0
+
+
+def test_heads_are_timed_and_their_memory_weighed():
+    (speed,) = heads.against_pytorch(batch=2, n=4, d_model=8, heads=2, rounds=1)  # asserts the same output
+    assert speed.limit == 1 and not speed.at_least and math.isfinite(speed.measured)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no resource module")
+def test_the_fused_path_writes_no_weights_down():
+    (row,) = heads.memory(n=2048)
+    assert row.limit == 0.1 and row.measured < 0.5

@@ -150,6 +150,13 @@ def test_a_text_full_of_special_signs_does_not_learn_the_special_token():
     assert min(tokenizer.encode("<s></s>")) >= 3
 
 
+def test_a_pair_that_would_be_a_special_token_is_passed_over_and_the_others_are_learned():
+    tokenizer = BytePairTokenizer.train("ababab cdcd bbbb", 1 + 256 + 3, ("ab",), GPT2_PIECES)
+    assert ("a", "b") not in tokenizer.merges
+    assert ("c", "d") in tokenizer.merges and ("b", "b") in tokenizer.merges
+    assert 0 not in tokenizer.encode("abab") and tokenizer.decode(tokenizer.encode("abab")) == "abab"
+
+
 def test_japanese_pieces_end_where_the_script_changes():
     tokenizer = BytePairTokenizer.train("猫がカレーを食べた " * 20, 400)
     assert [tokenizer.decode([i]) for i in tokenizer.encode("猫がカレーを食べた")] == [

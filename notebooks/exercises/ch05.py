@@ -27,7 +27,9 @@ def context(answer):
         return wrong("that is the memo with the highest score; soft attention averages over all of them")
     if close(answer, H.mean(0)):
         return wrong("that is the plain mean, every weight 1/3; the scores were not used")
-    return wrong("weights are exp(e) over their sum; the context is the sum of weight times memo, component by component")
+    return wrong(
+        "weights are exp(e) over their sum; the context is the sum of weight times memo, component by component"
+    )
 
 
 @exercise("5.2", expects="a whole number")
@@ -44,7 +46,9 @@ def steps(answer):
     if close(answer, m):
         return wrong("the decoder's memo needs the one before it, so that writing takes steps as well")
     if close(answer, 1) or close(answer, 2):
-        return wrong("attention looks at all memos at once, but memos and queries come from recurrent cells, step by step")
+        return wrong(
+            "attention looks at all memos at once, but memos and queries come from recurrent cells, step by step"
+        )
     return wrong("count the steps of the longest chain in which each one needs the result of the one before")
 
 
@@ -52,7 +56,9 @@ def steps(answer):
 def attend(answer):
     if not callable(answer):
         return wrong("write it as a function and give the function itself, not its result")
-    for seed, (d_s, d_h, d_a, m, padding) in enumerate([(2, 2, 2, 5, 0), (3, 2, 4, 6, 2), (1, 4, 3, 1, 0), (4, 3, 5, 9, 8)]):
+    for seed, (d_s, d_h, d_a, m, padding) in enumerate(
+        [(2, 2, 2, 5, 0), (3, 2, 4, 6, 2), (1, 4, 3, 1, 0), (4, 3, 5, 9, 8)]
+    ):
         generator = torch.Generator().manual_seed(seed)
         library = AdditiveAttention(d_s, d_h, d_a).double().requires_grad_(False)
         for parameter in library.parameters():
@@ -78,7 +84,9 @@ def attend(answer):
             return wrong("the tanh is missing; without it the query adds the same to every score and drops out")
         if close(a, expected_a, 1e-9):
             return wrong("the weights are right; the context is their weighted average of the memos H")
-        return wrong(f"with d_s = {d_s}, d_h = {d_h}, d_a = {d_a}, m = {m}, {padding} of them padding, it gives something else")
+        return wrong(
+            f"with d_s = {d_s}, d_h = {d_h}, d_a = {d_a}, m = {m}, {padding} of them padding, it gives something else"
+        )
     return right()
 
 
@@ -122,7 +130,9 @@ def corners(answer):
             return wrong("try all directions: a query need not be one of the memos, and its numbers may be negative")
         if set(got) > set(expected):
             extra = sorted(set(got) - set(expected))[0]
-            return wrong(f"row {extra} of {H.tolist()} never wins alone: it lies inside the outline, or on an edge of it")
+            return wrong(
+                f"row {extra} of {H.tolist()} never wins alone: it lies inside the outline, or on an edge of it"
+            )
         missing = sorted(set(expected) - set(got))
         if missing:
             return wrong(f"row {missing[0]} of {H.tolist()} can win; if you tried directions, try more of them")

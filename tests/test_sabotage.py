@@ -100,10 +100,24 @@ def test_the_table_is_the_one_made_from_the_results_and_reaches_the_target():
 def test_after_a_change_of_the_tests_only_what_was_noticed_stays(tmp_path):
     meta = tmp_path / "mutants" / "x.py.meta"
     meta.parent.mkdir()
-    meta.write_text(json.dumps({"exit_code_by_key": {"a": 1, "b": 0, "c": 33, "d": None, "e": 36}}), "utf-8")
-    sabotage.forget_unnoticed("x.py", tmp_path)
-    codes = json.loads(meta.read_text("utf-8"))["exit_code_by_key"]
-    assert codes == {"a": 1, "b": None, "c": None, "d": None, "e": 36}
+    meta.write_text(json.dumps({"more": 1, "exit_code_by_key": {"a": 1, "b": 0, "c": 33, "d": None, "e": 36}}), "utf-8")
+    assert sabotage.forget("x.py", tmp_path, lambda code: code not in sabotage.NOTICED)
+    codes = {"a": 1, "b": None, "c": None, "d": None, "e": 36}
+    assert json.loads(meta.read_text("utf-8")) == {"more": 1, "exit_code_by_key": codes}
+    assert not sabotage.forget("x.py", tmp_path, lambda code: code == 0)
+    assert not sabotage.forget("y.py", tmp_path, lambda code: True)
+
+
+def test_what_timed_out_on_a_busy_machine_is_tried_once_more_with_more_time(tmp_path):
+    meta, project = tmp_path / "mutants" / "x.py.meta", tmp_path / "pyproject.toml"
+    meta.parent.mkdir()
+    project.write_text("[tool.mutmut]\nsource_paths = []\n", "utf-8")
+    for code in (-24, 24, 36, 152):
+        meta.write_text(json.dumps({"exit_code_by_key": {"a": 1, "b": code}}), "utf-8")
+        assert sabotage.be_patient("x.py", tmp_path)
+        assert sabotage.exit_codes("x.py", tmp_path) == {"a": 1, "b": None}
+    assert f"timeout_multiplier = {sabotage.PATIENCE}\n" in project.read_text("utf-8")
+    assert not sabotage.be_patient("x.py", tmp_path)
 
 
 def test_an_unknown_module_gets_one_line(capsys):

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,6 +43,8 @@ READ_BY_TESTS = ("data", "recipes", "notebooks")
 # mutmut's exit codes. A fault that makes the tests hang or crash has been noticed as well.
 NOTICED = {1, 3, 36, 24, -24, 152, 255, -11, -9}
 UNCHECKED = {None, 2}
+TIMED_OUT = {36, 24, -24, 152}
+PATIENCE = 90  # how many times as long as they take the tests may run before a fault is said to make them hang
 
 
 class SabotageError(Exception):
@@ -166,22 +169,40 @@ def prepare(module: str, folder: Path, root: Path = ROOT) -> None:
         if (root / name).exists():
             shutil.copytree(root / name, broken / name, ignore=shutil.ignore_patterns("__pycache__", "*.checkpoint.*"))
     if tests_changed:
-        forget_unnoticed(module, folder)
+        (folder / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)  # which test meets which function
+        forget(module, folder, lambda code: code not in NOTICED)
 
 
 def meta_file(module: str, folder: Path) -> Path:
     return folder / "mutants" / f"{module}.meta"
 
 
-def forget_unnoticed(module: str, folder: Path) -> None:
-    """After a change of the tests, what no test noticed is tried anew; what was noticed stays so."""
-    (folder / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)  # which test meets which function
+def exit_codes(module: str, folder: Path) -> dict[str, int | None]:
+    """mutmut's verdict on every fault so far."""
     path = meta_file(module, folder)
-    if path.exists():
-        meta = json.loads(path.read_text(encoding="utf-8"))
-        codes = meta["exit_code_by_key"]
-        meta["exit_code_by_key"] = {key: code if code in NOTICED else None for key, code in codes.items()}
+    return json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"] if path.exists() else {}
+
+
+def forget(module: str, folder: Path, which: Callable[[int | None], bool]) -> bool:
+    """Have faults with such verdicts tried anew (after a change of the tests: what none of them noticed); were any?"""
+    path, codes = meta_file(module, folder), exit_codes(module, folder)
+    kept = {key: None if which(code) else code for key, code in codes.items()}
+    if kept != codes:
+        meta = json.loads(path.read_text(encoding="utf-8")) | {"exit_code_by_key": kept}
         path.write_text(json.dumps(meta, indent=4), encoding="utf-8")
+    return kept != codes
+
+
+def be_patient(module: str, folder: Path) -> bool:
+    """On a busy machine all tests are slow: what timed out is tried once more, with more time; was there any?"""
+    if not forget(module, folder, lambda code: code in TIMED_OUT):
+        return False
+    path = folder / "pyproject.toml"
+    text = path.read_text(encoding="utf-8").replace(
+        "[tool.mutmut]\n", f"[tool.mutmut]\ntimeout_multiplier = {PATIENCE}\n"
+    )
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return True
 
 
 # ------------------------------------------------------------------------------------------------ breaking it
@@ -222,9 +243,11 @@ def sabotage(module: str, fresh: bool = False, jobs: int = 1) -> dict:
     log = folder / "log.txt"
     print(f"{module}: under {', '.join(tests_of(module))} ...", flush=True)
     with log.open("w", encoding="utf-8") as output:
-        status = mutmut(folder, "run", "--max-children", str(jobs), stdout=output, stderr=subprocess.STDOUT).returncode
-    meta = meta_file(module, folder)
-    codes = json.loads(meta.read_text(encoding="utf-8"))["exit_code_by_key"] if meta.exists() else {}
+        run = ("run", "--max-children", str(jobs))
+        status = mutmut(folder, *run, stdout=output, stderr=subprocess.STDOUT).returncode
+        if not status and be_patient(module, folder):
+            status = mutmut(folder, *run, stdout=output, stderr=subprocess.STDOUT).returncode
+    codes = exit_codes(module, folder)
     if status and not any(code not in UNCHECKED for code in codes.values()):
         said = log.read_text(encoding="utf-8").replace("\r", "\n").strip().splitlines()
         print("\n".join(said[-15:]), file=sys.stderr)

@@ -116,7 +116,7 @@ def test_what_timed_out_on_a_busy_machine_is_tried_once_more_with_more_time(tmp_
         meta.write_text(json.dumps({"exit_code_by_key": {"a": 1, "b": code}}), "utf-8")
         assert sabotage.be_patient("x.py", tmp_path)
         assert sabotage.exit_codes("x.py", tmp_path) == {"a": 1, "b": None}
-    assert f"timeout_multiplier = {sabotage.PATIENCE}\n" in project.read_text("utf-8")
+    assert f"timeout_constant = {sabotage.PATIENCE}\n" in project.read_text("utf-8")
     assert not sabotage.be_patient("x.py", tmp_path)
 
 

@@ -283,6 +283,19 @@ def test_a_prefix_is_cut_to_its_last_n_minus_1_tokens(situation, longer):
     assert torch.equal(model.next_token_log_probs(torch.tensor(prefix)), model.next_token_log_probs(torch.tensor(kept)))
 
 
+@given(situations(), st.integers(1, 5))
+def test_scoring_in_pieces_equals_scoring_at_once(situation, cut):
+    """Also where the second piece begins in the middle of what the model looks back at."""
+    texts, setting, reading = situation
+    model, ids = fitted(texts, setting), torch.tensor(reading * 2)
+    whole, _ = model.score(ids[:-1], ids[1:])
+    cut = min(cut, len(ids) - 1)
+    first, state = model.score(ids[:cut], ids[1 : cut + 1])
+    if cut < len(ids) - 1:
+        rest, _ = model.score(ids[cut:-1], ids[cut + 1 :], state)
+        assert torch.equal(torch.cat([first, rest]), whole)
+
+
 def test_settings_have_the_documented_defaults():
     model = NGramModel(2, 7)
     assert (model.n, model.vocab_size, model.smoothing) == (2, 7, "modified-kneser-ney")

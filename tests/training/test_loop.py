@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from tqdm.auto import tqdm
 
 from tests.one_line import one_line_error
 from transformer_lib.models import RecurrentLanguageModel
@@ -23,6 +25,12 @@ from transformer_lib.parts.recurrent import GRUCell
 from transformer_lib.training import History, fit, load_checkpoint, next_token_loss, windows
 
 IDS = torch.tensor([0, 1, 2, 3, 4, 3, 2, 1] * 30)
+
+
+@pytest.fixture(autouse=True)
+def _the_progress_bars_lock_is_this_processs_own():
+    """tqdm's own is shared with all processes forked from this one: one that is killed would hold it for ever."""
+    tqdm.set_lock(threading.RLock())
 
 
 def small_model(seed=0, dropout=0.0):

@@ -169,6 +169,12 @@ def test_targets_without_a_token_to_learn_are_refused(target):
         translation_loss(small_model(), (torch.tensor([[3], [4]]), torch.tensor(target)))
 
 
+def test_a_single_token_is_enough_to_learn_from():
+    model = small_model()
+    loss = translation_loss(model, (torch.tensor([[3, 4]]), torch.tensor([[1, 5]])))
+    torch.testing.assert_close(loss, -model.log_probs(torch.tensor([[3, 4]]), torch.tensor([[1]]))[0, 0, 5])
+
+
 def test_one_target_without_a_token_does_not_spoil_the_others():
     model = small_model()
     batch = torch.tensor([[3, 4], [5, 6]]), torch.tensor([[1, 5, 2], [1, 0, 0]])

@@ -1,7 +1,9 @@
 """Many heads: our fast path against PyTorch's module, and what weights cost in memory when they are written down."""
 
 import multiprocessing
+import re
 import sys
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -45,8 +47,6 @@ def _growth(weights: bool, n: int, queue: multiprocessing.Queue) -> None:
 
     An upper bound: the process's largest size so far may date from its start.
     """
-    import resource  # not on Windows
-
     import psutil
 
     torch.set_num_threads(1)
@@ -59,8 +59,20 @@ def _growth(weights: bool, n: int, queue: multiprocessing.Queue) -> None:
             attention(X).sum().backward()
     else:
         attention(X).sum().backward()
-    unit = 1 if sys.platform == "darwin" else 1024
-    queue.put(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit - before)
+    queue.put(_largest() - before)
+
+
+def _largest() -> int:
+    """The most bytes that this process has had so far.
+
+    Linux says it in /proc; getrusage there also counts the process from which this one was started.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        return 1024 * int(re.search(r"VmHWM:\s+(\d+)", status.read_text(encoding="utf-8"))[1])
+    import resource  # not on Windows
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def memory(n: int = 4096) -> list[Row]:

@@ -3,6 +3,7 @@
 Chapters 07, 08 and 13.
 """
 
+import functools
 import math
 
 import pytest
@@ -15,7 +16,8 @@ from tests.one_line import one_line_error
 from transformer_lib.decoding import generate
 from transformer_lib.models import GPT
 from transformer_lib.parts.attention import record_attention
-from transformer_lib.parts.layers import PostNorm
+from transformer_lib.parts.cache import KeyValueCache
+from transformer_lib.parts.layers import LayerNorm, PostNorm, PreNorm
 from transformer_lib.parts.positions import LearnedPositions, SinusoidalPositions
 from transformer_lib.training import fit, windows
 
@@ -120,3 +122,29 @@ def test_what_cannot_be():
     with one_line_error("expected at least 1"):
         GPT(11, 8, 8, 2, 0)
     assert small(SinusoidalPositions).log_probs(torch.arange(9)).shape == (9, 11)
+
+
+def test_a_state_of_another_model_or_batch_is_refused():
+    model, ids = small(), torch.tensor([[1, 2], [3, 4]])
+    _, state = model.step(ids)
+    torch.manual_seed(0)
+    deeper = GPT(11, 8, d_model=8, heads=2, layers=3).eval()
+    for wrong, words in [
+        (state[:1], "state: expected 2 caches, one a layer, of one length, got lengths [2]"),
+        (deeper.step(ids)[1], "state: expected 2 caches, one a layer, of one length, got lengths [2, 2, 2]"),
+        ([], "state: expected 2 caches"),
+        ([state[0], KeyValueCache()], "of one length, got lengths [2, 0]"),
+        ([KeyValueCache(), state[1]], "of one length, got lengths [0, 2]"),
+        ([torch.zeros(2, 8)] * 2, "state: expected None or what `step` returned"),
+        (state[0], "state: expected None or what `step` returned"),
+        (model.step(ids[:1])[1], "cache: expected more tokens for what is kept, (1, 2, 2, 4), got (2, 2, 1, 4)"),
+        (model.step(ids[0])[1], "another batch or another layer needs a cache of its own"),
+    ]:
+        with one_line_error(words):
+            model.step(ids[:, :1], wrong)
+    assert torch.equal(model.step(ids, tuple(state))[0], model.step(ids, state)[0])
+
+
+def test_every_kind_of_pre_norm_has_the_norm_at_the_end():
+    assert isinstance(small(wrap=functools.partial(PreNorm)).norm, LayerNorm)
+    assert isinstance(small(wrap=functools.partial(PostNorm)).norm, nn.Identity)

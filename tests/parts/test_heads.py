@@ -247,3 +247,53 @@ def test_with_a_cache_as_without(seed, first):
     swapped = cache.choose(torch.tensor([1, 0, 1]))
     assert torch.equal(swapped.K, cache.K[[1, 0, 1]]) and torch.equal(swapped.V, cache.V[[1, 0, 1]])
     assert len(KeyValueCache().choose(torch.tensor([0]))) == 0
+
+
+def test_a_mask_that_is_no_number_shows():
+    mask = torch.zeros(3, 3)
+    mask[0, 1] = torch.nan  # neither "may look" nor "may not": it must not count as either
+    S, attention = drawn(3, 3).detach(), MultiHeadAttention(4, 2)
+    assert masked_softmax(S, mask)[0].isnan().all() and masked_softmax(S, mask)[1:].isfinite().all()
+    X = drawn(3, 4).detach()
+    for Z in (attention(X, mask=mask), attention.with_weights(X, mask=mask)[0]):
+        assert Z[0].isnan().all() and Z[1:].isfinite().all()
+
+
+def test_batches_and_number_formats_that_do_not_fit():
+    Q, attention = torch.zeros(2, 3, 4), MultiHeadAttention(4, 2)
+    for wrong, words in [
+        (lambda: scaled_dot_product_attention(Q, torch.zeros(3, 3, 4), torch.zeros(3, 3, 4)), "one batch for all"),
+        (lambda: scaled_dot_product_attention(Q, Q, torch.zeros(3, 3, 4)), "one batch for all three"),
+        (lambda: scaled_dot_product_attention(Q[:1], Q, torch.zeros(3, 3, 4)), "one batch for all three"),
+        (lambda: scaled_dot_product_attention(Q, Q.float(), Q), "floating-point numbers of one format"),
+        (lambda: scaled_dot_product_attention(Q, Q, Q.float()), "floating-point numbers of one format"),
+        (lambda: scaled_dot_product_attention(Q.long(), Q.long(), Q.long()), "floating-point numbers of one format"),
+        (lambda: scaled_dot_product_attention(Q[..., :0], Q[..., :0], Q), "queries and keys of one width"),
+        (lambda: attention(Q, torch.zeros(3, 5, 4)), "memory: expected the batch of X (2, 3, 4), got (3, 5, 4)"),
+    ]:
+        with one_line_error(words):
+            wrong()
+    torch.testing.assert_close(attention(Q + 1, Q[:1] + 1), attention(Q + 1, Q[0] + 1))  # one memory for all: it fits
+    scaled_dot_product_attention(Q, Q[:1], Q[0])
+
+
+def test_a_call_that_fails_leaves_the_cache_as_it_was():
+    torch.manual_seed(0)
+    attention, X, cache = MultiHeadAttention(8, 2), drawn(2, 4, 8).detach(), KeyValueCache()
+    attention(X[:, :2], mask=causal_mask(2), cache=cache)
+    for wrong, words in [
+        (lambda: attention(X[:, 2:], mask=causal_mask(2), cache=cache), "mask: expected a shape that stretches"),
+        (lambda: attention(X[:1, 2:], cache=cache), "cache: expected more tokens for what is kept"),
+        (lambda: attention(X[0, 2:], cache=cache), "cache: expected more tokens for what is kept"),
+        (lambda: MultiHeadAttention(8, 4)(X[:, 2:], cache=cache), "another layer needs a cache of its own"),
+        (lambda: cache.append(cache.K, cache.V[..., :1]), "cache: expected more tokens for what is kept"),
+        (lambda: cache.append(cache.K, cache.V[:, :, 1:]), "cache: expected a value for every key"),
+        (lambda: KeyValueCache(cache.K), "cache: expected both keys and values, or neither"),
+        (lambda: KeyValueCache(None, cache.V), "cache: expected both keys and values, or neither"),
+        (lambda: KeyValueCache(cache.K[0], cache.V[0]).choose(torch.tensor([0])), "cache: expected a batch of texts"),
+    ]:
+        with one_line_error(words):
+            wrong()
+        assert len(cache) == 2
+    mended = attention(X[:, 2:], mask=causal_mask(4)[2:], cache=cache)
+    torch.testing.assert_close(mended, attention(X, mask=causal_mask(4))[:, 2:])

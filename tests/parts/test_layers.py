@@ -107,3 +107,15 @@ def test_widths_that_do_not_fit():
         FeedForward(3, 0)
     with one_line_error("d_model: expected at least 1"):
         LayerNorm(0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 300.0, 1e4])
+def test_layer_norm_in_half_precision_is_pytorchs(dtype, size):
+    torch.manual_seed(0)
+    x = (size * torch.randn(5, 64) + size).to(dtype)  # 300 squared is more than float16 holds
+    for parameters in (dtype, torch.float32):
+        ours, other = LayerNorm(64).to(parameters), nn.LayerNorm(64).to(parameters)
+        assert ours(x).dtype == other(x).dtype == dtype
+        torch.testing.assert_close(ours(x), other(x), rtol=0, atol=8 * torch.finfo(dtype).eps)
+        assert ours(x).double().std() > 0.9 or size < 1

@@ -80,3 +80,18 @@ def test_what_cannot_be():
         SinusoidalPositions(4, 3)
     with one_line_error("expected at least 1"):
         LearnedPositions(0, 3)
+
+
+def test_the_table_of_sines_is_safe_from_its_readers_and_from_negative_positions():
+    positions = SinusoidalPositions(6, 8)
+    positions(3).add_(100.0)
+    assert torch.equal(positions(3), sinusoidal_positions(3, 8))
+    for n, start in ((3, -1), (-2, 4), (-1, 10)):
+        with one_line_error("expected n and start from 0"):
+            positions(n, start)
+
+
+def test_positions_too_far_out_to_tell_apart():
+    assert sinusoidal_positions(1, 4, 2**53 - 1).shape == (1, 4)
+    with one_line_error("start: expected positions that float64 tells apart"):
+        sinusoidal_positions(2, 4, 2**60)

@@ -3,7 +3,7 @@
 Chapter 13 builds on it; chapters 07 and 08 train small ones to look into.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -52,7 +52,7 @@ class GPT(nn.Module, LanguageModel):
             )
             for _ in range(layers)
         )
-        self.norm = LayerNorm(d_model) if wrap is PreNorm else nn.Identity()
+        self.norm = LayerNorm(d_model) if isinstance(self.layers[0].attention, PreNorm) else nn.Identity()
         self.apply(_start)
         for layer in self.layers:  # what is added to the detour starts smaller, the more layers add to it
             for W in (layer.attention.sublayer.W_O, layer.feed_forward.sublayer.W_2):
@@ -65,7 +65,7 @@ class GPT(nn.Module, LanguageModel):
         ids = as_ids(ids, self.vocab_size)
         n = ids.shape[-1]
         require(n > 0, "ids: expected at least one token, got none")
-        state = [KeyValueCache() if state is None else state[i].copy() for i in range(len(self.layers))]
+        state = self._own(state)
         before = len(state[0])
         X = self.embedding(ids)
         if self.positions is not None:
@@ -74,6 +74,21 @@ class GPT(nn.Module, LanguageModel):
         for layer, cache in zip(self.layers, state, strict=True):
             X = layer(X, mask, cache)
         return self.norm(X), state
+
+    def _own(self, state: list[KeyValueCache] | None) -> list[KeyValueCache]:
+        """A copy of the state, once it was found to be one of so many layers."""
+        if state is None:
+            return [KeyValueCache() for _ in self.layers]
+        require(
+            isinstance(state, Sequence) and all(isinstance(cache, KeyValueCache) for cache in state),
+            f"state: expected None or what `step` returned, got a {type(state).__name__} of something else",
+        )
+        lengths = [len(cache) for cache in state]
+        require(
+            len(lengths) == len(self.layers) and len(set(lengths)) == 1,
+            f"state: expected {len(self.layers)} caches, one a layer, of one length, got lengths {lengths}",
+        )
+        return [cache.copy() for cache in state]
 
     def step(self, ids: Tensor, state: list[KeyValueCache] | None = None) -> tuple[Tensor, list[KeyValueCache]]:
         """Log probabilities after each of the ids, (..., n, vocab_size), and the new state."""

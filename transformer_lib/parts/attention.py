@@ -5,6 +5,7 @@ Chapter 05: Bahdanau's additive score. Chapter 06: the scaled dot product. Chapt
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 
 import torch
 from einops import rearrange
@@ -42,7 +43,7 @@ def as_allowed(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
     require(
         fits, f"mask: expected a shape that stretches to that of the scores {tuple(shape)}, got {tuple(mask.shape)}"
     )
-    return mask if mask.dtype == torch.bool else mask > -torch.inf
+    return mask if mask.dtype == torch.bool else mask != -torch.inf  # NaN is no prohibition: it has to show
 
 
 def scaled_dot_product_attention(
@@ -57,7 +58,7 @@ def scaled_dot_product_attention(
     Shapes: Q (..., n, d_k), K (..., m, d_k), V (..., m, d_v), S and A (..., n, m), Z (..., n, d_v). Row i of A says how
     query i divides its attention among the m keys; it sums to 1, or is 0 where nothing may be looked at.
     mask: see masked_softmax; scale: what S is multiplied by instead of $1 / \sqrt{d_k}$.
-    Equal to torch's function of the same name but for that row of zeros.
+    Equal to torch's function of the same name, that row of zeros included.
     Source: Vaswani et al., Attention Is All You Need (2017), 3.2.1.
     """
     check_queries_keys_values(Q, K, V)
@@ -72,8 +73,19 @@ def check_queries_keys_values(Q: Tensor, K: Tensor, V: Tensor) -> None:
     require(
         min(Q.dim(), K.dim(), V.dim()) >= 2, f"expected Q (..., n, d_k), K (..., m, d_k), V (..., m, d_v), {shapes}"
     )
-    require(Q.shape[-1] == K.shape[-1], f"expected queries and keys of one width d_k, {shapes}")
+    require(Q.shape[-1] == K.shape[-1] > 0, f"expected queries and keys of one width d_k, {shapes}")
     require(K.shape[-2] == V.shape[-2], f"expected a value for every key, {shapes}")
+    require(stretch(Q.shape[:-2], K.shape[:-2], V.shape[:-2]), f"expected one batch for all three, {shapes}")
+    require(
+        Q.is_floating_point() and Q.dtype == K.dtype == V.dtype,
+        f"expected floating-point numbers of one format, got Q {Q.dtype}, K {K.dtype}, V {V.dtype}; convert with .to()",
+    )
+
+
+def stretch(*shapes: tuple[int, ...]) -> bool:
+    """Whether shapes agree but for axes that are missing in front or have length 1."""
+    axes = zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
+    return all(len({length for length in axis if length != 1}) <= 1 for axis in axes)
 
 
 class AdditiveAttention(nn.Module):
@@ -152,6 +164,10 @@ class MultiHeadAttention(nn.Module):
         for name, x in (("X", X), ("memory", memory)):
             require(x.dim() >= 2, f"{name}: expected shape (..., n, d_model), got {tuple(x.shape)}")
             require_width(name, x, self.W_Q.in_features)
+        require(
+            stretch(X.shape[:-2], memory.shape[:-2]),
+            f"memory: expected the batch of X {tuple(X.shape)}, got {tuple(memory.shape)}",
+        )
         return tuple(
             rearrange(W(x), "... n (h d_k) -> ... h n d_k", d_k=self.d_k)
             for W, x in ((self.W_Q, X), (self.W_K, memory), (self.W_V, memory))
@@ -166,18 +182,19 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "*batch n d_model"]:
         """Z (..., n, d_model); memory None: X itself.
 
-        mask: as in masked_softmax, (n, m) for all alike, (batch, n, m), or (batch, h, n, m) for each head.
-        cache: keys and values of the tokens before X; those of X join them. Unless A is recorded, torch's fused
-        function does the work: it never writes A down.
+        mask: as in masked_softmax, (n, m) for all alike, (batch, n, m), or (batch, h, n, m) for each head; two axes
+        are always (n, m), and a padding mask (batch, m) has to become (batch, 1, m): mask[:, None].
+        cache: keys and values of the tokens before X; those of X join them, unless there is an error. Unless A is
+        recorded, torch's fused function does the work: it never writes A down.
         """
         Q, K, V = self.project(X, X if memory is None else memory)
-        if cache is not None:
-            K, V = cache.append(K, V)
         if mask is not None and mask.dim() == X.dim() > 2:
             mask = mask.unsqueeze(-3)  # the same for every head
-        if mask is not None:
-            as_allowed(mask, (*Q.shape[:-1], K.shape[-2]))
+        if mask is not None:  # before the cache grows, so that a mask refused can be mended and tried again
+            as_allowed(mask, (*Q.shape[:-1], K.shape[-2] + (0 if cache is None else len(cache))))
             mask = mask if mask.dtype == torch.bool else mask.to(Q.dtype)
+        if cache is not None:
+            K, V = cache.append(K, V)
         rate, shared = self.dropout if self.training else 0.0, self.heads != self.kv_heads
         if self.record is None:
             Z = nn.functional.scaled_dot_product_attention(Q, K, V, mask, rate, enable_gqa=shared)

@@ -18,7 +18,8 @@ class LayerNorm(nn.Module):
     r"""$\gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta$, $\mu$ and $\sigma^2$ of x alone.
 
     Shapes: x (..., d_model), $\gamma$ and $\beta$ (d_model). No other token, no other sentence enters, in training or
-    later. Equal to torch.nn.LayerNorm. Source: Ba, Kiros and Hinton, Layer Normalization (2016).
+    later. Numbers of half precision are normalised in float32. Equal to torch.nn.LayerNorm.
+    Source: Ba, Kiros and Hinton, Layer Normalization (2016).
     """
 
     def __init__(self, d_model: int, epsilon: float = 1e-5):
@@ -30,8 +31,9 @@ class LayerNorm(nn.Module):
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Each vector on its own."""
         require_width("x", x, len(self.gamma))
-        variance, mean = torch.var_mean(x, dim=-1, correction=0, keepdim=True)
-        return self.gamma * (x - mean) / torch.sqrt(variance + self.epsilon) + self.beta
+        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x  # 300 squared is too much for float16
+        variance, mean = torch.var_mean(wide, dim=-1, correction=0, keepdim=True)
+        return (self.gamma * (wide - mean) / torch.sqrt(variance + self.epsilon) + self.beta).to(x.dtype)
 
 
 class FeedForward(nn.Module):

@@ -19,6 +19,7 @@ def sinusoidal_positions(length: int, d_model: int, start: int = 0) -> Float[Ten
     Source: Vaswani et al. (2017), 3.5.
     """
     require(length >= 0 and start >= 0, f"expected length and start from 0, got length={length}, start={start}")
+    require(start + length <= 2**53, f"start: expected positions that float64 tells apart, got {start}")
     require(d_model >= 2 and d_model % 2 == 0, f"d_model: expected an even width, a sine and a cosine, got {d_model}")
     pos = torch.arange(start, start + length, dtype=torch.float64).unsqueeze(1)
     omega = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
@@ -29,7 +30,7 @@ def sinusoidal_positions(length: int, d_model: int, start: int = 0) -> Float[Ten
 class SinusoidalPositions(nn.Module):
     """`sinusoidal_positions` as a part: rows for n positions from `start`; nothing to learn, no longest position.
 
-    longest is ignored: it is there so that every kind of positions is made alike, of (longest, d_model).
+    longest: so many rows are computed beforehand; every kind of positions is made alike, of (longest, d_model).
     """
 
     def __init__(self, longest: int, d_model: int):
@@ -39,8 +40,9 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, n: int, start: int = 0) -> Float[Tensor, "n d_model"]:
         """The rows of the positions start .. start + n - 1."""
+        require(n >= 0 and start >= 0, f"expected n and start from 0, got n={n}, start={start}")
         if start + n <= len(self.rows):
-            return self.rows[start : start + n]
+            return self.rows[start : start + n].clone()  # theirs to change: the table stays as it is
         return sinusoidal_positions(n, self.d_model, start).to(self.rows)
 
 

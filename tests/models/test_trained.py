@@ -336,3 +336,21 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     with one_line_error("could not be written", kind=OSError):
         saved(tmp_path / "file" / "models")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_another_models_tokenizer_is_refused(tmp_path):
+    saved(tmp_path)
+    CharTokenizer("abc").save(tmp_path / "small.tokenizer.json")
+    with one_line_error("small.tokenizer.json: expected the model's 5 tokens, got 3"):
+        load_trained("small", tmp_path)
+
+
+@pytest.mark.parametrize(("value", "number_format"), [(1e5, torch.float16), (math.nan, torch.float32)])
+def test_weights_that_are_no_numbers_are_not_saved(tmp_path, value, number_format):
+    model = saved(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with torch.no_grad():
+        model.output.bias[0] = value
+    with one_line_error("model: expected finite weights", "output.bias"):
+        save_trained("small", model, CharTokenizer("abcde"), {"arguments": {}}, tmp_path, number_format)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

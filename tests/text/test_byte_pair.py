@@ -217,3 +217,9 @@ def test_bytes_have_256_different_visible_characters():
     assert [ord(table[byte]) for byte in hidden] == list(range(256, 256 + len(hidden)))
     assert sorted(table) == list(range(256)) and len(set(table.values())) == 256
     assert set(table.values()) == set(pre_tokenizers.ByteLevel.alphabet())
+
+
+def test_a_special_token_of_latin_letters_comes_back():
+    for special in ("éé", "<début>", "Ġthe"):  # each of their signs stands for a byte elsewhere
+        tokenizer = BytePairTokenizer.train("the the the", 260, specials=[special])
+        assert tokenizer.decode([0]) == special and tokenizer.decode(tokenizer.encode("the é")) == "the é"

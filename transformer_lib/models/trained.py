@@ -64,6 +64,11 @@ def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Toke
             f"{', '.join([*CELLS, *DECODERS, *POSITIONS])}, got {card.get('model')} with {arguments}; fetch it again"
         ) from error
     tokenizer = Tokenizer.load(folder / f"{name}.tokenizer.json")
+    require(
+        tokenizer.vocab_size == model.vocab_size,
+        f"{name}.tokenizer.json: expected the model's {model.vocab_size} tokens, got {tokenizer.vocab_size}; "
+        "fetch both again, or train the model anew",
+    )
     weights = folder / f"{name}.safetensors"
     tensors, _ = read_weights(weights)
     found, named = sha256(weights.read_bytes()).hexdigest(), str(card.get("sha256"))
@@ -90,12 +95,19 @@ def save_trained(
     """
     folder = folder or DATA / "models"
     require("arguments" in card, "card: expected the model's 'arguments', which load_trained needs, got none")
+    tensors = {key: value.to(number_format) for key, value in model.state_dict().items()}
+    broken = [key for key, value in tensors.items() if not value.isfinite().all()]
+    require(
+        len(broken) == 0,
+        f"model: expected finite weights in {number_format}, got NaN or infinity in {', '.join(broken[:3])}; "
+        "save in float32, or train with a lower learning rate",
+    )
     with (  # left in reverse: the card comes last, and so stands only beside a whole model
         whole_file(folder / f"{name}.json") as card_file,
         whole_file(folder / f"{name}.tokenizer.json") as tokenizer_file,
         whole_file(folder / f"{name}.safetensors") as weights_file,
     ):
-        write_weights(weights_file, {key: value.to(number_format) for key, value in model.state_dict().items()}, {})
+        write_weights(weights_file, tensors, {})
         tokenizer.save(tokenizer_file)
         checksum = sha256(weights_file.read_bytes()).hexdigest()
         made = {"model": type(model).__name__, "sha256": checksum}  # in front, and never as an older card had it

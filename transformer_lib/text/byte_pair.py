@@ -56,6 +56,7 @@ class BytePairTokenizer(Tokenizer):
             )
         self._merged: dict[str, list[str]] = {}
         self._bytes = {character: byte for byte, character in byte_characters().items()}
+        self._from_bytes = {*self._bytes, *(one + other for one, other in self.merges)}
 
     @classmethod
     def train(
@@ -97,10 +98,9 @@ class BytePairTokenizer(Tokenizer):
         return b"".join(map(self._as_bytes, tokens)).decode("utf-8", errors="replace")
 
     def _as_bytes(self, token: str) -> bytes:
-        try:
-            return bytes(self._bytes[character] for character in token)
-        except KeyError:  # a special token such as <空白>: it is no text, and stands for itself
+        if token not in self._from_bytes:  # a special token such as <空白>: it is no text, and stands for itself
             return token.encode("utf-8")
+        return bytes(self._bytes[character] for character in token)
 
     def _merge(self, piece: str) -> list[str]:
         if piece not in self._merged:

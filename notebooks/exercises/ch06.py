@@ -47,7 +47,7 @@ def shapes(answer):
     if close(answer, [(m, n), (m, d_v)]) or close(answer, [(m, n), (n, d_v)]):
         return wrong("the decoder asks: a row of A for each of the 7 queries, a column for each of the 12 keys")
     if close(answer, [(n, n), (n, d_v)]) or close(answer, [(m, m), (m, d_v)]):
-        return wrong("a square A is self-attention; here the queries come from one sequence and the keys from the other")
+        return wrong("a square A is self-attention; here queries and keys come from two sequences")
     if close(answer, [(n, m), (n, d_k)]):
         return wrong("A is right; Z is made of values, which have d_v components")
     if close(answer, [(n, m), (m, d_v)]):
@@ -72,8 +72,10 @@ def deviation(answer):
     if close(answer, variance**0.5 / d_k, 1e-3):
         return wrong("q k was divided by d_k; divide by its square root")
     if close(answer, (variance_q + variance_k) ** 0.5, 1e-3) or close(answer, variance_q + variance_k, 1e-3):
-        return wrong("the variances of independent factors multiply, where both means are 0; they do not add up")
-    return wrong("one product has variance 4 times 9, the sum of 100 has 100 times that; divide by 10 and take the root")
+        return wrong("variances of independent factors with mean 0 multiply; they do not add up")
+    return wrong(
+        "one product has variance 4 times 9, the sum of 100 has 100 times that; divide by 10 and take the root"
+    )
 
 
 def _scores(seed, *shape):
@@ -97,7 +99,8 @@ def causal(answer):
         strict = S.masked_fill(~mask.tril(-1), -torch.inf)
         columns = torch.softmax(S.masked_fill(~mask, -torch.inf), dim=0)
         slips = {
-            "the mask comes after the softmax: rows no longer sum to 1; add it to the scores": torch.softmax(S, 1) * mask,
+            "the mask comes after the softmax, so rows no longer sum to 1; add it to the scores": torch.softmax(S, 1)
+            * mask,
             "the triangle is turned round: row i hides what comes before it": masked_softmax(S, mask.T),
             "the diagonal is hidden as well; a token may look at itself, and the first has nothing else": torch.softmax(
                 strict, 1
@@ -109,7 +112,7 @@ def causal(answer):
         for words, slip in slips.items():
             if close(got, slip, 1e-9):
                 return wrong(words)
-        return wrong(f"for {n} tokens the weights are others; where j > i the score becomes minus infinity, then softmax")
+        return wrong(f"for {n} tokens the weights are others: where j > i make the score minus infinity, then softmax")
     return right()
 
 
@@ -117,7 +120,7 @@ def causal(answer):
 def both_masks(answer):
     if not callable(answer):
         return wrong("write it as a function and give the function itself, not its result")
-    cases = [([[4, 5, 6, 7], [8, 9, 0, 0]], 0), ([[1, 1, 4], [2, 1, 3], [5, 6, 2]], 1), ([[3]], 0)]
+    cases = [([[1, 1, 4], [2, 1, 3], [5, 6, 2]], 1), ([[4, 5, 6, 7], [8, 9, 0, 0]], 0), ([[3]], 0)]
     for rows, pad_id in cases:
         ids = torch.tensor(rows)
         words, causal_part = padding_mask(ids, pad_id), causal_mask(ids.shape[1])
@@ -165,8 +168,8 @@ def backwards(answer):
         if close(got, expected, 1e-7) or torch.is_tensor(got) and got.shape == (n, m) and torch.allclose(got, expected):
             continue
         slips = {
-            "only A (1 - A), the diagonal of the Jacobian, was used; the other scores of the row take part": G * A * (1 - A),
-            "A_j times G_j is the first half; from G_j the weighted mean of the row's G is still to be taken off": A * G,
+            "only A (1 - A), the Jacobian's diagonal, was used; the row's other scores take part": G * A * (1 - A),
+            "A_j G_j is the first half; the weighted mean of the row's G is still to be taken off G_j": A * G,
             "the mean of G has to be weighted with A": A * (G - G.mean(-1, keepdim=True)),
             "the sum runs over the whole matrix; each row is a softmax of its own": A * (G - (A * G).sum()),
             "the sum runs over the queries; it belongs over the keys of a row": A * (G - (A * G).sum(0, keepdim=True)),

@@ -1,4 +1,4 @@
-"""Does the course notice when a formula goes wrong? A dozen planted faults, each against the chapter that teaches it.
+"""Does the course notice when a formula goes wrong? Some planted faults, each against the chapter that teaches it.
 
     python -m tools.faults [NAME ...]      plant these faults (all if none is named) and say what noticed them
 
@@ -189,6 +189,28 @@ FAULTS = [
     Fault("the cell state shown raw", RECURRENT, "return o * torch.tanh(c), c", "return o * c, c", "03"),
     Fault("GRU weights exchanged", RECURRENT, "(1 - z) * candidate + z * h", "z * candidate + (1 - z) * h", "03"),
     Fault("clipping off", LOOP, 'clip if clip is not None else float("inf")', 'float("inf")', "03"),
+    Fault("padding is read", RECURRENT, "state = torch.where(read, after, state)", "state = after", "04"),
+    Fault(
+        "the decoder starts blank",
+        "models/seq2seq.py",
+        "self.dropout(Y), memory.c if state is None else state",
+        "self.dropout(Y), state",
+        "04",
+    ),
+    Fault(
+        "no tanh in the score",
+        "parts/attention.py",
+        "torch.tanh((s @ self.W.T).unsqueeze(-2) + keys) @ self.v",
+        "((s @ self.W.T).unsqueeze(-2) + keys) @ self.v",
+        "05",
+    ),
+    Fault(
+        "masked after the softmax",
+        "parts/attention.py",
+        "return weights.masked_fill(~allowed, 0)",
+        "return torch.softmax(S, dim=-1).masked_fill(~allowed, 0)",
+        "05",
+    ),
 ]
 
 

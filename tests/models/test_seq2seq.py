@@ -291,3 +291,9 @@ def test_weights_are_asked_of_one_target_for_each_source():
         model.weights(source, torch.tensor([1, 3]))
     with one_line_error("target: expected ids from 0 to 11, got 12"):
         model.weights(source, torch.tensor([[1], [12]]))
+
+
+@pytest.mark.parametrize("specials", [(0, 1, 9), (0, 1, 0), (0, 0, 0), (-1, 1, 2), (0, 1)])
+def test_padding_start_and_end_are_three_ids(specials):
+    with one_line_error("specials: expected three different ids below 9", str(specials)):
+        Seq2Seq(9, 2, 2, specials=specials)

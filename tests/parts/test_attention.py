@@ -113,11 +113,19 @@ def test_bad_input_is_refused():
         attention(torch.zeros(3), torch.zeros(2, 3))
     with one_line_error("s: expected a last axis of 3"):
         attention(torch.zeros(4), torch.zeros(2, 4))
-    with one_line_error("keys: expected those of H (2, 4), got (3, 5)"):
+    with one_line_error("expected a query for each memory and keys of H (2, 4), got (3, 5)"):
         attention(torch.zeros(3), torch.zeros(2, 4), keys=torch.zeros(3, 5))
-    with one_line_error("keys: expected those of H (6, 2, 4), got (1, 2, 5)"):
+    with one_line_error("expected a query for each memory and keys of H (6, 2, 4), got (1, 2, 5)"):
         attention(torch.zeros(6, 3), torch.zeros(6, 2, 4), keys=torch.zeros(1, 2, 5))
     with one_line_error("mask: expected a shape that stretches to that of the scores (2,), got (3,)"):
         attention(torch.zeros(3), torch.zeros(2, 4), torch.ones(3, dtype=torch.bool))
     with one_line_error("mask: expected True and False, or numbers to add to the scores, got torch.int64"):
         attention(torch.zeros(3), torch.zeros(2, 4), torch.ones(2, dtype=torch.int64))
+
+
+def test_queries_are_never_paired_with_another_sentences_memory():
+    attention = AdditiveAttention(3, 4, 5)
+    with one_line_error("expected a query for each memory"):
+        attention(torch.zeros(3, 3, 3), torch.zeros(3, 6, 4))
+    with one_line_error("expected a query for each memory"):
+        attention(torch.zeros(2, 3), torch.zeros(2, 6, 4), keys=torch.zeros(2, 6, 1))

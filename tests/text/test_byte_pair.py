@@ -223,3 +223,16 @@ def test_a_special_token_of_latin_letters_comes_back():
     for special in ("éé", "<début>", "Ġthe"):  # each of their signs stands for a byte elsewhere
         tokenizer = BytePairTokenizer.train("the the the", 260, specials=[special])
         assert tokenizer.decode([0]) == special and tokenizer.decode(tokenizer.encode("the é")) == "the é"
+
+
+def test_a_pattern_that_groups_still_gives_whole_pieces_back():
+    text = "ab cd  ef"
+    tokenizer = BytePairTokenizer.train(text, 260, pattern=r"(\w)+|\s")
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_a_pattern_that_would_lose_text_is_refused():
+    with one_line_error("pattern: expected one that leaves nothing of the text out"):
+        BytePairTokenizer.train("a b", 256, pattern=r"\w+")
+    with one_line_error("pattern: expected a regular expression"):
+        BytePairTokenizer.train("a b", 256, pattern="(")

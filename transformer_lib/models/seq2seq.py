@@ -128,6 +128,10 @@ class Seq2Seq(nn.Module, SequenceToSequenceModel):
     ):
         super().__init__()
         self.vocab_size = vocab_size
+        require(
+            len(set(specials)) == 3 and 0 <= min(specials) and max(specials) < vocab_size,
+            f"specials: expected three different ids below {vocab_size} (padding, start, end), got {specials}",
+        )
         self.pad_id, self.start_id, self.end_id = specials
         self.embedding = nn.Embedding(vocab_size, d_x)
         self.encoder = Encoder(d_x, d_h, cell, dropout)

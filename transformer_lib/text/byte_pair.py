@@ -31,6 +31,24 @@ def byte_characters() -> dict[int, str]:
     return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(hidden)}
 
 
+def compiled(pattern: str) -> regex.Pattern:
+    """The pattern, ready to cut; an error of one line if it is none."""
+    try:
+        return regex.compile(pattern)
+    except regex.error as error:
+        raise ValueError(f"pattern: expected a regular expression, got {pattern!r} ({error})") from error
+
+
+def pieces(pattern: regex.Pattern, text: str) -> list[str]:
+    """The whole of the text, cut by the pattern; an error if the pattern leaves anything out."""
+    found = [match.group() for match in pattern.finditer(text)]
+    require(
+        sum(map(len, found)) == len(text),
+        f"pattern: expected one that leaves nothing of the text out, got {pattern.pattern!r}; add |\\s+|. for the rest",
+    )
+    return found
+
+
 class BytePairTokenizer(Tokenizer):
     """Bytes, and what arose from them by merging: frequent words are one token, rare ones a few.
 
@@ -47,7 +65,7 @@ class BytePairTokenizer(Tokenizer):
         require(missing == 0, f"tokens: expected the 256 bytes among them, got {missing} too few; train a tokenizer")
         self.merges = [tuple(pair) for pair in merges]
         self.pattern = pattern
-        self.pieces = regex.compile(pattern)
+        self.pieces = compiled(pattern)
         self.rank = {pair: rank for rank, pair in enumerate(self.merges)}
         for pair in self.merges:
             require(
@@ -76,9 +94,9 @@ class BytePairTokenizer(Tokenizer):
             vocab_size is not None and vocab_size >= smallest,
             f"vocab_size: expected at least {smallest} (the specials and 256 bytes), got {vocab_size}",
         )
-        cut = regex.compile(pattern)
+        cut = compiled(pattern)
         texts = [texts] if isinstance(texts, str) else texts
-        words = Counter(piece for text in texts for piece in cut.findall(text))
+        words = Counter(piece for text in texts for piece in pieces(cut, text))
         require(len(words) > 0, "texts: expected at least one token to learn from, got empty text")
         alphabet = sorted(byte_characters().values())
         learned = _Merging(words, alphabet)
@@ -91,7 +109,7 @@ class BytePairTokenizer(Tokenizer):
 
     def split(self, text: str) -> list[str]:
         """Cut into pieces, then merge within each piece, the pair learned first coming first."""
-        return [token for piece in self.pieces.findall(text) for token in self._merge(piece)]
+        return [token for piece in pieces(self.pieces, text) for token in self._merge(piece)]
 
     def join(self, tokens: Sequence[str]) -> str:
         """The bytes of the tokens, read as UTF-8 (what is no UTF-8, such as half a character, becomes U+FFFD)."""

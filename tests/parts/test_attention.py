@@ -101,14 +101,17 @@ def test_start_values_are_within_the_stated_bounds():
     torch.manual_seed(0)
     attention = AdditiveAttention(4, 25, 100)
     for parameter, bound in ((attention.W, 0.5), (attention.U, 0.2), (attention.v, 0.1)):
-        assert bound * 0.9 < parameter.abs().max() <= bound
+        assert 0.9 * bound < parameter.max() <= bound and -bound <= parameter.min() < -0.9 * bound
+        assert abs(parameter.mean()) < 0.2 * bound
     assert attention.W.shape == (100, 4) and attention.U.shape == (100, 25) and attention.v.shape == (100,)
 
 
 def test_bad_input_is_refused():
     attention = AdditiveAttention(3, 4, 5)
-    with one_line_error("expected widths of at least 1", "d_a=0"):
-        AdditiveAttention(3, 4, 0)
+    for widths, got in (((3, 4, 0), "d_a=0"), ((0, 4, 5), "d_s=0"), ((3, 0, 5), "d_h=0")):
+        with one_line_error("expected widths of at least 1", got):
+            AdditiveAttention(*widths)
+    assert AdditiveAttention(1, 1, 1)(torch.ones(1), torch.ones(2, 1))[1].tolist() == [0.5, 0.5]
     with one_line_error("H: expected a last axis of 4"):
         attention(torch.zeros(3), torch.zeros(2, 3))
     with one_line_error("s: expected a last axis of 3"):

@@ -214,6 +214,15 @@ def test_it_is_evaluated_every_so_often_and_at_the_end(steps, every, at):
     assert history.evaluations == [(step, 1.0 - step) for step in at]
 
 
+def test_every_process_starts_from_the_first_ones_weights(monkeypatch):
+    import transformer_lib.training.loop as loop
+
+    model, seen = Line(), []
+    monkeypatch.setattr(loop, "share_start", lambda m: seen.append((m, m.w.tolist())))
+    fit(model, constant(1.0, 0.0), 2, torch.optim.SGD(model.parameters(), lr=1.0), loss=pull)
+    assert seen == [(model, [1.0, 2.0])]  # once, before the first step
+
+
 def test_evaluation_keeps_no_gradients():
     model = Line()
     seen = []

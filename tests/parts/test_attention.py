@@ -72,11 +72,11 @@ def test_a_permuted_memory_permutes_the_weights_and_leaves_the_context(batch, m,
     assert (a[~mask] == 0).all()
 
 
-def test_one_query_looks_at_many_sources_and_many_queries_at_one():
+def test_a_batch_is_its_rows_and_one_query_looks_at_many_sources():
     torch.manual_seed(0)
     attention, s, H = AdditiveAttention(3, 4, 5), torch.randn(6, 3), torch.randn(6, 2, 4)
-    one_source = torch.stack([attention(query, H[0])[0] for query in s])
-    torch.testing.assert_close(attention(s, H[0])[0], one_source)
+    rows = torch.stack([attention(query, memory)[0] for query, memory in zip(s, H, strict=True)])
+    torch.testing.assert_close(attention(s, H)[0], rows)
     one_query = torch.stack([attention(s[0], memory)[0] for memory in H])
     torch.testing.assert_close(attention(s[0], H)[0], one_query)
 
@@ -116,9 +116,9 @@ def test_bad_input_is_refused():
         attention(torch.zeros(3), torch.zeros(2, 3))
     with one_line_error("s: expected a last axis of 3"):
         attention(torch.zeros(4), torch.zeros(2, 4))
-    with one_line_error("expected a query for each memory and keys of H (2, 4), got (3, 5)"):
+    with one_line_error("keys: expected those of H, got s (3,), H (2, 4), keys (3, 5)"):
         attention(torch.zeros(3), torch.zeros(2, 4), keys=torch.zeros(3, 5))
-    with one_line_error("expected a query for each memory and keys of H (6, 2, 4), got (1, 2, 5)"):
+    with one_line_error("keys: expected those of H", "H (6, 2, 4), keys (1, 2, 5)"):
         attention(torch.zeros(6, 3), torch.zeros(6, 2, 4), keys=torch.zeros(1, 2, 5))
     with one_line_error("mask: expected a shape that stretches to that of the scores (2,), got (3,)"):
         attention(torch.zeros(3), torch.zeros(2, 4), torch.ones(3, dtype=torch.bool))
@@ -128,7 +128,7 @@ def test_bad_input_is_refused():
 
 def test_queries_are_never_paired_with_another_sentences_memory():
     attention = AdditiveAttention(3, 4, 5)
-    with one_line_error("expected a query for each memory"):
+    with one_line_error("s: expected a query for each memory"):
         attention(torch.zeros(3, 3, 3), torch.zeros(3, 6, 4))
-    with one_line_error("expected a query for each memory"):
+    with one_line_error("keys: expected those of H"):
         attention(torch.zeros(2, 3), torch.zeros(2, 6, 4), keys=torch.zeros(2, 6, 1))

@@ -59,7 +59,7 @@ def loss_of_a_batch(answer):
     if close(answer, expected):
         return right()
     if close(answer, float((loss[0].mean() + loss[1, 0]) / 2)):
-        return wrong("the mean goes over all words of the batch; a mean of the sentences' means favours short sentences")
+        return wrong("the mean is over all words of the batch; a mean of the sentences' means favours short sentences")
     if close(answer, float(loss.sum() / 4)):
         return wrong("the place of padding was counted as a word: divide by the number of real words")
     if close(answer, float(loss.sum())):
@@ -100,7 +100,8 @@ def greedy_by_hand(answer):
     if not callable(answer):
         return wrong("write a function and give the function itself, not its result")
     sources = torch.randint(3, 9, (40, 5), generator=torch.Generator().manual_seed(0)).tolist()
-    cases = [(_random_translator(seed), ids, length) for seed in (0, 1, 2) for ids in sources[:12] for length in (6, 12)]
+    models = [_random_translator(seed) for seed in (0, 1, 2)]
+    cases = [(model, ids, length) for model in models for ids in sources[:12] for length in (6, 12)]
     results = []
     for model, ids, length in cases:
         got = answer(model, list(ids), length)
@@ -144,7 +145,7 @@ def fifty_bits(answer):
         if abs(float(cell.W_h)) == 1:
             return wrong("with W_h = 1 the memo counts the ones; which of them came when is gone")
         if got == bits[::-1]:
-            return wrong("the bits come out in the wrong order: which of them weighs least in c, the first or the last?")
+            return wrong("the bits come out in the wrong order: which weighs least in c, the first or the last?")
         if len(got) != n:
             return wrong(f"{n} bits went in, {len(got)} came out: zeros at the beginning count too")
         if n >= 20:

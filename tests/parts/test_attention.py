@@ -116,9 +116,9 @@ def test_bad_input_is_refused():
         attention(torch.zeros(3), torch.zeros(2, 3))
     with one_line_error("s: expected a last axis of 3"):
         attention(torch.zeros(4), torch.zeros(2, 4))
-    with one_line_error("keys: expected those of H, got s (3,), H (2, 4), keys (3, 5)"):
+    with one_line_error("keys: expected those of H (2, 4), got (3, 5)"):
         attention(torch.zeros(3), torch.zeros(2, 4), keys=torch.zeros(3, 5))
-    with one_line_error("keys: expected those of H", "H (6, 2, 4), keys (1, 2, 5)"):
+    with one_line_error("keys: expected those of H (6, 2, 4), got (1, 2, 5)"):
         attention(torch.zeros(6, 3), torch.zeros(6, 2, 4), keys=torch.zeros(1, 2, 5))
     with one_line_error("mask: expected a shape that stretches to that of the scores (2,), got (3,)"):
         attention(torch.zeros(3), torch.zeros(2, 4), torch.ones(3, dtype=torch.bool))

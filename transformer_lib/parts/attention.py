@@ -124,10 +124,12 @@ class AdditiveAttention(nn.Module):
     ) -> tuple[Float[Tensor, "*batch d_h"], Float[Tensor, "*batch m"]]:
         """The context c and the weights a."""
         keys = self.keys(H) if keys is None else keys
+        fits = keys.shape == (*H.shape[:-1], len(self.v))
+        require(fits, f"keys: expected those of H {tuple(H.shape)}, got {tuple(keys.shape)}")
         require(
-            keys.shape == (*H.shape[:-1], len(self.v)) and s.dim() < H.dim(),
-            f"expected a query for each memory and keys of H, got s {tuple(s.shape)}, H {tuple(H.shape)}, "
-            f"keys {tuple(keys.shape)}",
+            s.dim() < H.dim() or H.dim() == 2,
+            f"s: expected a query for each memory H {tuple(H.shape)}, got {tuple(s.shape)}; "
+            "for several queries each, give the memory an axis more",
         )
         a = masked_softmax(self.score(s, keys), mask)
         return torch.einsum("...m,...md->...d", a, H), a

@@ -211,6 +211,14 @@ FAULTS = [
         "return torch.softmax(S, dim=-1).masked_fill(~allowed, 0)",
         "05",
     ),
+    Fault(
+        "scores divided by d_k",
+        "parts/attention.py",
+        "(Q.shape[-1] ** -0.5 if scale is None else scale)",
+        "(Q.shape[-1] ** -1.0 if scale is None else scale)",
+        "06",
+    ),
+    Fault("one look into the future", "parts/masks.py", "dtype=torch.bool).tril()", "dtype=torch.bool).tril(1)", "06"),
 ]
 
 

@@ -98,8 +98,9 @@ def beam_search(
 
     At each step every open hypothesis is continued by every token and the `beam` best continuations are kept; one that
     ends is set aside. The search stops when no open hypothesis can win any more (its log P only falls, so its best
-    possible score is log P now over `length` tokens), or at `length` tokens; then what is open counts as it stands.
-    beam 1 finds what `greedy` finds. Source: Wu et al. (2016), section 7, for the length normalisation.
+    possible score is log P now over `length` tokens), or at `length` tokens; then what is open counts as it stands, if
+    fewer than `beam` have ended. beam 1 finds what `greedy` finds, unless two tokens are exactly
+    equally likely. Source: Wu et al. (2016), section 7, for the length normalisation.
     """
     require(beam >= 1, f"beam: expected at least 1, got {beam}")
     require(length >= 1, f"length: expected at least 1 token, got {length}")

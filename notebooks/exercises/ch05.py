@@ -1,4 +1,4 @@
-"""The checks of chapter 05's exercises: a context by hand, steps that wait, additive attention in code, a query for が.
+"""The checks of chapter 05's exercises: a context by hand, steps that wait, additive attention, memos that can win.
 
 What is expected is computed here, by the library where it has it; each likely wrong answer gets its own explanation.
 """

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.measure import Row, ratio
-from transformer_lib.decoding import greedy
+from transformer_lib.decoding import greedy_all
 from transformer_lib.models import Seq2Seq
 from transformer_lib.models.seq2seq import AttentionDecoder, Decoder
 from transformer_lib.parts.attention import AdditiveAttention
 from transformer_lib.parts.recurrent import GRUCell
 from transformer_lib.text import END, PAD, START, BytePairTokenizer, load_corpus
-from transformer_lib.training import batches_by_length, padded, translation_loss
+from transformer_lib.training import batches_by_length, translation_loss
 
 SPECIALS = (PAD, START, END)
 
@@ -119,9 +119,8 @@ def batched_greedy(count: int = 200, d_h: int = 256, vocab_size: int = 4000, rou
     model = Seq2Seq(tokenizer.vocab_size, 192, d_h).eval()
     sources = [tokenizer.encode(pair.japanese) for pair in load_corpus("tatoeba").test[:count]]
 
-    def decode(size: int) -> list[list[int]]:
-        batches = (sources[i : i + size] for i in range(0, count, size))
-        return [ids for batch in batches for ids in greedy(model, padded(batch, model.pad_id), 20)]
+    def decode(batch_size: int) -> list[list[int]]:
+        return greedy_all(model, sources, 20, batch_size)
 
     assert decode(100) == decode(1)
     times, seconds, seconds_batched = ratio(lambda: decode(1), lambda: decode(100), rounds)

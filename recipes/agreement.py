@@ -4,8 +4,6 @@ Chapter 03. Many small runs, each with a seed of its own, and one card with what
 goes on with the runs that are missing.
 """
 
-import argparse
-import json
 import time
 from collections.abc import Callable
 from itertools import product
@@ -15,11 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from recipes.cards import machine
-from transformer_lib.files import whole_file
+from recipes.cards import Runs, options
 from transformer_lib.models import RecurrentLanguageModel
 from transformer_lib.models.trained import CELLS
-from transformer_lib.paths import DATA
 from transformer_lib.text import AgreementTask, load_corpus
 from transformer_lib.training import fit
 
@@ -114,27 +110,23 @@ def main(folder: Path, steps: int) -> None:
     tasks = {"train": AgreementTask(corpus.train)}
     tokenizer = tasks["train"].tokenizer
     tasks |= {part: AgreementTask(getattr(corpus, part), tokenizer) for part in ("validation", "test")}
-    progress = folder / "agreement.checkpoint.json"
-    runs = json.loads(progress.read_text(encoding="utf-8")) if progress.is_file() else {}
+    runs = Runs("agreement", folder)
+
+    def run(start: str, seed: int, rate: float, distance: int | None) -> dict:
+        cell, changed = STARTS[start]
+        model = make(cell, tokenizer.vocab_size, seed, **changed)
+        draws = np.random.default_rng((7, seed)).integers(MIXED + 1, size=steps)
+        of = (lambda step: int(draws[step])) if distance is None else (lambda step: distance)
+        result = train_one(model, tasks, of, seed, steps, rate, distance or MIXED, stop=distance is not None)
+        shares = [accuracy(model, tasks["test"], at, 1000) for at in (BEYOND if distance is None else [distance])]
+        about = {"cell": start, "seed": seed, "learning_rate": rate}
+        if distance is None:
+            return about | result | {"distances": BEYOND, "accuracy": shares}
+        return about | {"distance": distance} | result | {"accuracy": shares[0]}
 
     def once(start: str, seed: int, rate: float, distance: int | None) -> dict:
         key = f"{start} / {rate} / {distance} / {seed} / {steps}"
-        if key not in runs:
-            cell, changed = STARTS[start]
-            model = make(cell, tokenizer.vocab_size, seed, **changed)
-            draws = np.random.default_rng((7, seed)).integers(MIXED + 1, size=steps)
-            of = (lambda step: int(draws[step])) if distance is None else (lambda step: distance)
-            result = train_one(model, tasks, of, seed, steps, rate, distance or MIXED, stop=distance is not None)
-            shares = [accuracy(model, tasks["test"], at, 1000) for at in (BEYOND if distance is None else [distance])]
-            about = {"cell": start, "seed": seed, "learning_rate": rate}
-            if distance is None:
-                runs[key] = about | result | {"distances": BEYOND, "accuracy": shares}
-            else:
-                runs[key] = about | {"distance": distance} | result | {"accuracy": shares[0]}
-            with whole_file(progress) as file:
-                file.write_text(json.dumps(runs), encoding="utf-8", newline="\n")
-            print(runs[key], flush=True)
-        return runs[key]
+        return runs.once(key, lambda: run(start, seed, rate, distance))
 
     fixed = []
     for start, rate in product(STARTS, LEARNING_RATES):
@@ -156,17 +148,10 @@ def main(folder: Path, steps: int) -> None:
         "learned": [at_better_rate(fixed, *where) for where in product(STARTS, DISTANCES)],
         "fixed": fixed,
         "mixed": {"distances_trained": [0, MIXED], "runs": mixed},
-        "cpu_seconds": round(sum(run["cpu_seconds"] for run in runs.values()), 1),
-        "machine": machine(),
     }  # fmt: skip
-    with whole_file(folder / "agreement.json") as file:
-        file.write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8", newline="\n")
-    progress.unlink(missing_ok=True)
+    runs.finish(card)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=DATA / "models", help="where the card goes")
-    parser.add_argument("--steps", type=int, default=STEPS, help="fewer steps, for a trial")
-    options = parser.parse_args()
-    main(options.folder, options.steps)
+    chosen = options(__doc__.splitlines()[0], STEPS)
+    main(chosen.folder, chosen.steps)

@@ -3,19 +3,16 @@
 Chapters 02 and 03. A recipe that was killed goes on from its last checkpoint when it is started again.
 """
 
-import argparse
 import math
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from recipes.cards import machine
+from recipes.cards import machine, options
 from transformer_lib.evaluation import bits_per_token
 from transformer_lib.models.trained import save_trained
-from transformer_lib.paths import DATA
 from transformer_lib.text import Tokenizer
 from transformer_lib.training import fit, windows
 from transformer_lib.training.processes import process_rank
@@ -47,11 +44,8 @@ def train(
 
     Measured on the whole test text and on the first 100,000 tokens (or texts) of the validation text.
     """
-    parser = argparse.ArgumentParser(description=f"Train {name}; goes on from its checkpoint if there is one.")
-    parser.add_argument("--folder", type=Path, default=DATA / "models", help="where the model goes")
-    parser.add_argument("--steps", type=int, default=steps, help="fewer steps, for a trial")
-    options = parser.parse_args()
-    steps = options.steps
+    chosen = options(f"Train {name}; goes on from its checkpoint if there is one.", steps)
+    folder, steps = chosen.folder, chosen.steps
     torch.set_num_threads(1)  # so that CPU-seconds compare
     torch.manual_seed(seed)
     model = make()
@@ -59,7 +53,7 @@ def train(
                 "weight_decay": weight_decay, "clip": 1.0, "seed": seed}  # fmt: skip
     optimizer = torch.optim.AdamW(model.parameters(), learning_rate, weight_decay=weight_decay)
     part = validation_ids[:20_000]
-    checkpoint = options.folder / f"{name}.checkpoint.safetensors"
+    checkpoint = folder / f"{name}.checkpoint.safetensors"
     history = fit(
         model,
         windows(train_ids, length, batch_size, seed),
@@ -97,6 +91,6 @@ def train(
         },
         "loss_every_50_steps": [round(sum(history.loss[i : i + 50]) / 50, 4) for i in range(0, steps - 49, 50)],
     }
-    save_trained(name, model, tokenizer, card, options.folder)
+    save_trained(name, model, tokenizer, card, folder)
     checkpoint.unlink()
     print(f"{name}: {card['parameters']} parameters, {card['training_cpu_seconds']} CPU-seconds, {card['figures']}")

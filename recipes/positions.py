@@ -4,8 +4,6 @@ Chapter 08. Characters of Shakespeare, trained on windows of 64, measured on win
 Two seeds each, one card with what came of them; a recipe that was killed goes on with the runs that are missing.
 """
 
-import argparse
-import json
 import math
 import time
 from pathlib import Path
@@ -13,12 +11,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from recipes.cards import machine
+from recipes.cards import Runs, options
 from recipes.language_model import warm_up_then_down
-from transformer_lib.files import whole_file
 from transformer_lib.models import GPT
 from transformer_lib.models.trained import PARTS
-from transformer_lib.paths import DATA
 from transformer_lib.text import CharTokenizer, load_corpus
 from transformer_lib.training import fit, windows
 
@@ -37,41 +33,40 @@ def bits_by_place(model: nn.Module, ids: Tensor) -> list[float]:
     return [round(float(bits), 5) for bits in (-total / count / math.log(2)).view(-1, GROUP).mean(1)]
 
 
+def train_one(vocab_size: int, train: Tensor, test: Tensor, kind: str | None, seed: int, steps: int) -> dict:
+    """One model from its seed, trained and measured."""
+    torch.manual_seed(seed)
+    model = GPT(vocab_size, **ARGUMENTS, positions=PARTS["positions"][kind])
+    clock = time.process_time()
+    history = fit(
+        model,
+        windows(train, TRAINED, BATCH, seed),
+        steps,
+        torch.optim.AdamW(model.parameters(), LEARNING_RATE),
+        schedule=warm_up_then_down(steps, min(100, steps // 2)),
+        clip=1.0,
+    )
+    return {
+        "positions": kind,
+        "seed": seed,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "cpu_seconds": round(time.process_time() - clock, 1),
+        "loss_every_50_steps": [round(sum(history.loss[i : i + 50]) / 50, 4) for i in range(0, steps - 49, 50)],
+        "bits_by_place": bits_by_place(model, test),
+    }
+
+
 def main(folder: Path, steps: int) -> None:
     """Do the runs that are not done yet, then write positions.json."""
     torch.set_num_threads(1)
     corpus = load_corpus("shakespeare")
     tokenizer = CharTokenizer.train(corpus.train)
-    train, test = (torch.tensor(tokenizer.encode(text)) for text in (corpus.train, corpus.test))
-    progress = folder / "positions.checkpoint.json"
-    runs = json.loads(progress.read_text(encoding="utf-8")) if progress.is_file() else {}
+    texts = [torch.tensor(tokenizer.encode(text)) for text in (corpus.train, corpus.test)]
+    runs = Runs("positions", folder)
     for seed in SEEDS:
         for kind in KINDS:
-            key = f"{kind} / {seed} / {steps}"
-            if key in runs:
-                continue
-            torch.manual_seed(seed)
-            model = GPT(tokenizer.vocab_size, **ARGUMENTS, positions=PARTS["positions"][kind])
-            clock = time.process_time()
-            history = fit(
-                model,
-                windows(train, TRAINED, BATCH, seed),
-                steps,
-                torch.optim.AdamW(model.parameters(), LEARNING_RATE),
-                schedule=warm_up_then_down(steps, min(100, steps // 2)),
-                clip=1.0,
-            )
-            runs[key] = {
-                "positions": kind,
-                "seed": seed,
-                "parameters": sum(parameter.numel() for parameter in model.parameters()),
-                "cpu_seconds": round(time.process_time() - clock, 1),
-                "loss_every_50_steps": [round(sum(history.loss[i : i + 50]) / 50, 4) for i in range(0, steps - 49, 50)],
-                "bits_by_place": bits_by_place(model, test),
-            }
-            with whole_file(progress) as file:
-                file.write_text(json.dumps(runs), encoding="utf-8", newline="\n")
-            print(runs[key], flush=True)
+            of = (tokenizer.vocab_size, *texts, kind, seed, steps)
+            runs.once(f"{kind} / {seed} / {steps}", lambda of=of: train_one(*of))
     card = {
         "task": "characters of Shakespeare, the next one from those before in the window",
         "arguments": ARGUMENTS,
@@ -86,18 +81,11 @@ def main(folder: Path, steps: int) -> None:
         },
         "measured_on": f"the test plays in windows of {LONGEST} characters side by side; bits a character, averaged "
         f"over {GROUP} places each",
-        "runs": list(runs.values()),
-        "training_cpu_seconds": round(sum(run["cpu_seconds"] for run in runs.values()), 1),
-        "machine": machine(),
+        "runs": list(runs.done.values()),
     }
-    with whole_file(folder / "positions.json") as file:
-        file.write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8", newline="\n")
-    progress.unlink()
+    runs.finish(card)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=DATA / "models", help="where the card goes")
-    parser.add_argument("--steps", type=int, default=STEPS, help="fewer steps, for a trial")
-    options = parser.parse_args()
-    main(options.folder, options.steps)
+    chosen = options(__doc__.splitlines()[0], STEPS)
+    main(chosen.folder, chosen.steps)

@@ -3,21 +3,18 @@
 Chapters 04 and 05: the same data, the same training, about the same size and compute; only the decoder differs.
 """
 
-import argparse
 import time
-from pathlib import Path
 
 import torch
 
-from recipes.cards import machine
+from recipes.cards import machine, options
 from recipes.language_model import warm_up_then_down
-from transformer_lib.decoding import beam_search, greedy
+from transformer_lib.decoding import beam_search, greedy_all
 from transformer_lib.evaluation import bleu
 from transformer_lib.models import Seq2Seq
 from transformer_lib.models.trained import CELLS, DECODERS, save_trained
-from transformer_lib.paths import DATA
 from transformer_lib.text import END, PAD, START, BytePairTokenizer, load_corpus
-from transformer_lib.training import batches_by_length, fit, padded, translation_loss
+from transformer_lib.training import batches_by_length, fit, translation_loss
 from transformer_lib.training.processes import process_rank
 
 VOCABULARY = 4000
@@ -33,11 +30,8 @@ def joint_tokenizer() -> BytePairTokenizer:
 
 def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rate: float, dropout: float) -> None:
     """Train Japanese -> English, measure BLEU and chrF on the test pairs, write data/models/NAME.*."""
-    parser = argparse.ArgumentParser(description=f"Train {name}; goes on from its checkpoint if there is one.")
-    parser.add_argument("--folder", type=Path, default=DATA / "models", help="where the model goes")
-    parser.add_argument("--steps", type=int, default=steps, help="fewer steps, for a trial")
-    options = parser.parse_args()
-    steps = options.steps
+    chosen = options(f"Train {name}; goes on from its checkpoint if there is one.", steps)
+    folder, steps = chosen.folder, chosen.steps
     torch.set_num_threads(1)  # so that CPU-seconds compare
     torch.manual_seed(0)
     corpus, tokenizer = load_corpus("tatoeba"), joint_tokenizer()
@@ -59,7 +53,7 @@ def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rat
     model = Seq2Seq(**arguments | {"decoder": DECODERS[decoder], "cell": CELLS["GRUCell"]})
     optimizer = torch.optim.AdamW(model.parameters(), learning_rate, weight_decay=0.01)
     check = batches_by_length(pairs["validation"], 100, model.pad_id)
-    checkpoint = options.folder / f"{name}.checkpoint.safetensors"
+    checkpoint = folder / f"{name}.checkpoint.safetensors"
     history = fit(
         model,
         batches_by_length(pairs["train"], 64, model.pad_id),
@@ -77,10 +71,7 @@ def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rat
     model.half().float()  # the weights are kept in float16: what is measured is what is kept
     clock = time.process_time()
     sources = [source for source, _ in pairs["test"]]
-    translations = []
-    for start in range(0, len(sources), 100):
-        batch = padded(sources[start : start + 100], model.pad_id)
-        translations += [tokenizer.decode(ids) for ids in greedy(model, batch, LONGEST)]
+    translations = [tokenizer.decode(ids) for ids in greedy_all(model, sources, LONGEST)]
     references = [pair.english for pair in corpus.test]
     words = [len(pair.tokens) for pair in corpus.test]
     by_length = []
@@ -121,6 +112,6 @@ def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rat
         },
         "loss_every_50_steps": [round(sum(history.loss[i : i + 50]) / 50, 4) for i in range(0, steps - 49, 50)],
     }
-    save_trained(name, model, tokenizer, card, options.folder, torch.float16)
+    save_trained(name, model, tokenizer, card, folder, torch.float16)
     checkpoint.unlink()
     print(f"{name}: {card['parameters']} parameters, {card['training_cpu_seconds']} CPU-seconds, {card['figures']}")

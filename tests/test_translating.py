@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.models_by_hand import TableTranslator
 from tests.one_line import one_line_error
-from transformer_lib.decoding import Hypothesis, beam_search, greedy
+from transformer_lib.decoding import Hypothesis, beam_search, greedy, greedy_all
 from transformer_lib.evaluation import bleu
 from transformer_lib.models import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
 from transformer_lib.parts.recurrent import GRUCell, LSTMCell, RNNCell
@@ -172,6 +172,25 @@ def test_scores_are_normalised_by_length_unless_said_otherwise():
     for beam, length in ((1, 4), (3, 6), (4, 2)):
         found = beam_search(model, source, beam=beam, length=length)
         assert found == beam_search(model, source, beam=beam, length=length, alpha=1.0)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 200])
+def test_many_sources_are_translated_in_their_order_whatever_goes_together(batch_size):
+    model = model_of()
+    sources = [[3, 4, 3, 3], [4], [3, 4], [4, 4, 4], [3], [4, 3, 4, 3, 4], [3, 3]]
+    alone = [greedy(model, torch.tensor([source]), length=6)[0] for source in sources]
+    assert len({tuple(ids) for ids in alone}) > 1
+    seen = []
+    model.encode = lambda source, encode=model.encode: seen.append(tuple(source.shape)) or encode(source)
+    assert greedy_all(model, sources, 6, batch_size) == alone
+    if batch_size == 3:  # similar lengths together: no more padding than that
+        assert seen == [(3, 2), (3, 4), (1, 5)]
+
+
+def test_no_sources_and_no_batch():
+    assert greedy_all(model_of(), [], 6) == []
+    with one_line_error("batch_size: expected at least 1, got 0"):
+        greedy_all(model_of(), [[3]], 6, 0)
 
 
 def test_greedy_stops_when_every_translation_has_ended():

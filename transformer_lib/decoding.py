@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .checks import as_ids, require
 from .protocols import LanguageModel, SequenceToSequenceModel
+from .training.translation import padded
 
 
 @torch.no_grad()
@@ -76,6 +77,21 @@ def greedy(model: SequenceToSequenceModel, source: Tensor, length: int) -> list[
         if ended.all():
             break
     return [_until(row, model.end_id) for row in torch.stack(rows, dim=1).tolist()]
+
+
+def greedy_all(
+    model: SequenceToSequenceModel, sources: Sequence[Sequence[int]], length: int, batch_size: int = 200
+) -> list[list[int]]:
+    """`greedy` for any number of sources of any lengths: one list of ids for each, in their order.
+
+    Sources of similar length are read together, so that there is little padding; the results do not depend on it.
+    """
+    require(batch_size >= 1, f"batch_size: expected at least 1, got {batch_size}")
+    order, written = sorted(range(len(sources)), key=lambda i: len(sources[i])), {}
+    for rows in (order[start : start + batch_size] for start in range(0, len(order), batch_size)):
+        batch = padded([sources[i] for i in rows], model.pad_id)
+        written |= zip(rows, greedy(model, batch, length), strict=True)
+    return [written[i] for i in range(len(sources))]
 
 
 @dataclass(frozen=True)

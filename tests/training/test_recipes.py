@@ -1,4 +1,4 @@
-"""A recipe for translation from start to end in small: killed and started again it makes the same files.
+"""Recipes killed and started again make the same files: a translation in small, and many small runs behind one card.
 
 Chapters 04 and 05.
 """
@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from recipes import translation
+from recipes.cards import Runs
 from transformer_lib.models import load_trained
 from transformer_lib.text import Corpus, load_corpus
 from transformer_lib.training import batches_by_length, fit
@@ -73,3 +74,27 @@ def test_a_recipe_killed_and_started_again_makes_the_same_files(tmp_path, monkey
     assert card["figures"]["sentences"] == len(small.test) == sum(one["sentences"] for one in card["by_source_words"])
     assert 0 <= card["figures"]["bleu"] <= 100 and len(card["translations"]) == 50
     assert card["curve"]["step"] == [4, 8, 10]
+
+
+def test_of_many_runs_only_the_missing_ones_are_run_again(tmp_path, capsys):
+    calls = []
+
+    def run(key, fails=False):
+        calls.append(key)
+        if fails:
+            raise Killed
+        return {"what": key, "cpu_seconds": 1.26}
+
+    runs = Runs("small", tmp_path)
+    assert runs.once("a", lambda: run("a")) == runs.once("a", lambda: run("a")) == {"what": "a", "cpu_seconds": 1.26}
+    with pytest.raises(Killed):
+        runs.once("b", lambda: run("b", fails=True))
+    again = Runs("small", tmp_path)
+    for key in "abc":
+        again.once(key, lambda key=key: run(key))
+    assert calls == ["a", "b", "b", "c"]
+    again.finish({"task": "small", "runs": list(again.done.values())})
+    assert [path.name for path in tmp_path.iterdir()] == ["small.json"]
+    card = json.loads((tmp_path / "small.json").read_text(encoding="utf-8"))
+    assert [one["what"] for one in card["runs"]] == ["a", "b", "c"] and card["cpu_seconds"] == 3.8
+    assert "one thread" in card["machine"] and card["task"] == "small"

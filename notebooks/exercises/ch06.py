@@ -108,10 +108,13 @@ def causal(answer):
             "the softmax runs down the columns; it belongs along the rows, dim=-1": columns,
             "forbidden scores were set to 0, and exp(0) is 1: set them to minus infinity": torch.softmax(S * mask, 1),
             "nothing is hidden": torch.softmax(S, 1),
+            "those are the masked scores; the softmax is still to come": S.masked_fill(~mask, -torch.inf),
         }
         for words, slip in slips.items():
             if close(got, slip, 1e-9):
                 return wrong(words)
+        if torch.is_tensor(got) and got.isnan().any():
+            return wrong("some weights are NaN: 0 times minus infinity is; fill the places in, as masked_fill does")
         return wrong(f"for {n} tokens the weights are others: where j > i make the score minus infinity, then softmax")
     return right()
 
@@ -145,6 +148,7 @@ def both_masks(answer):
             "the two masks are joined by or; a key must be a word *and* not in the future": causal_part
             | words.unsqueeze(1),
             "the triangle is turned round: a row may look at what comes after it": causal_part.T & words.unsqueeze(1),
+            "the diagonal is hidden as well; a token may look at itself": expected & causal_part.tril(-1),
         }
         for said, slip in slips.items():
             if torch.equal(got, slip):
@@ -174,6 +178,8 @@ def backwards(answer):
             "the sum runs over the whole matrix; each row is a softmax of its own": A * (G - (A * G).sum()),
             "the sum runs over the queries; it belongs over the keys of a row": A * (G - (A * G).sum(0, keepdim=True)),
             "the sign is turned round": -expected,
+            "the factor A_j is missing: the bracket is still to be multiplied by it": G - (A * G).sum(-1, keepdim=True),
+            "the mean is weighted already: sum A_i G_i, not divided by m": A * (G - (A * G).mean(-1, keepdim=True)),
             "the weighted mean is taken off outside; it belongs into the bracket, times A_j": A * G
             - (A * G).sum(-1, keepdim=True),
         }

@@ -1,10 +1,11 @@
 """What the benchmarks share: processor time, one line of the table, the table in README.md."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+
+from transformer_lib.timing import cpu_seconds
 
 README = Path(__file__).resolve().parent / "README.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -29,13 +30,6 @@ class Row:
         word = "at least" if self.at_least else "at most"
         verdict = "yes" if self.kept else "**no**"
         return f"| {self.what} | {self.measured:.3g} {self.unit} | {word} {self.limit:g} | {verdict} | {self.details} |"
-
-
-def cpu_seconds(work: Callable[[], object]) -> float:
-    """Processor time of one call: it does not grow when others are at work on the same computer (much)."""
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
 
 
 def ratio(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) -> tuple[float, float, float]:

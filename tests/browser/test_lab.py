@@ -17,6 +17,15 @@ def test_the_course_opens_at_chapter_00(page, jupyterlab, troubles):
     page.screenshot(path=ARTIFACTS / "chapter-00.png")
     fonts = page.evaluate("[...document.fonts].map(font => [font.family, font.status])")
     assert any("IPAexGothic" in family and status == "loaded" for family, status in fonts), "no Japanese font came"
+    family = page.evaluate(
+        """kind => {
+            const widget = document.body.appendChild(document.createElement("div"));
+            widget.className = "jupyter-widgets";
+            return kind.map(name => getComputedStyle(widget.appendChild(document.createElement(name))).fontFamily);
+        }""",
+        ["select", "option", "input", "button"],
+    )
+    assert all("IPAexGothic" in one for one in family), f"a menu would show boxes for Japanese: {family}"
     assert page.locator(".jp-toastContainer, .Toastify__toast").count() == 0, "JupyterLab asks the newcomer something"
     assert not troubles.seen, troubles.seen
 

@@ -71,6 +71,10 @@ def test_choosing_explains_and_counts(folder):
     assert first.buttons[right].button_style == "success" and "1 of 2" in shown.score.value
     assert second.feedback.value == ""
 
+    first.buttons[wrong].click()  # to read what is wrong about it
+    assert "Not quite" in first.feedback.value and first.buttons[wrong].button_style == "danger"
+    assert "1 of 2" in shown.score.value
+
     second.buttons[_place(second, "2")].click()
     assert "2 of 2" in shown.score.value
 

@@ -156,3 +156,10 @@ def test_what_does_not_fit_is_an_error_of_one_line(draw, alt, controls, error, s
     with pytest.raises(error, match=said) as caught:
         explore(draw, alt=alt, **controls)
     assert "\n" not in str(caught.value) and not displayed
+
+
+def test_controls_are_wide_enough_for_their_names_unless_a_width_is_given():
+    controls = _controls() | {"on": ipywidgets.Checkbox(), "own": ipywidgets.IntSlider(layout={"width": "9em"})}
+    Explorer(lambda n, word, on, own: _draw(n, word), "a line", controls)
+    assert [controls[name].layout.width for name in ("n", "word", "on", "own")] == ["34em", "34em", None, "9em"]
+    assert controls["n"].layout.max_width == "100%"  # never wider than the page

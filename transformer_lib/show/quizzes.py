@@ -74,7 +74,7 @@ class Question:
 
     def __init__(self, number: int, question: dict):
         self.number, self.text, self.answers = number, question["question"], shuffled(question["answers"])
-        self.chosen: int | None = None
+        self.is_right = False  # once the right answer was chosen, looking at the others takes nothing away
         narrow = {"width": "2.6em", "min_width": "2.6em"}
         self.buttons = [
             ipywidgets.Button(description=letter, tooltip=answer["text"], layout=narrow)
@@ -92,17 +92,13 @@ class Question:
             [ipywidgets.HTMLMath(heading), *rows, self.feedback], layout={"margin": "0 0 14px 0", "max_width": "52em"}
         )
 
-    @property
-    def is_right(self) -> bool:
-        """Whether the answer chosen last is the right one."""
-        return self.chosen is not None and self.answers[self.chosen]["right"]
-
     def choose(self, place: int) -> None:
         """Mark an answer as chosen and say why it is right or wrong."""
-        self.chosen = place
+        right = self.answers[place]["right"]
+        self.is_right |= right
         for other, button in enumerate(self.buttons):
-            button.button_style = ("success" if self.is_right else "danger") if other == place else ""
-        kind, heading = ("right", "Right.") if self.is_right else ("wrong", "Not quite.")
+            button.button_style = ("success" if right else "danger") if other == place else ""
+        kind, heading = ("right", "Right.") if right else ("wrong", "Not quite.")
         self.feedback.value = panel_html(kind, f"{LETTERS[place]}: {heading}", self.answers[place]["why"])
         self.on_choice()
 

@@ -15,6 +15,10 @@ from transformer_lib.show.figures import emit, render, require_alt, require_figu
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
+# A width would stretch their buttons; the others share theirs between name, track or menu, and number.
+SIZED_BY_TEXT = (ipywidgets.Checkbox, ipywidgets.ToggleButton, ipywidgets.ToggleButtons)
+
+
 def view(widget: ipywidgets.Widget) -> dict:
     """What makes the notebook draw a widget: kept out of stored notebooks, where no kernel answers it."""
     return {WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}}
@@ -52,6 +56,8 @@ class Explorer:
             if not control.description:
                 control.description = name.replace("_", " ")
             control.style.description_width = "initial"
+            if control.layout.width is None and not isinstance(control, SIZED_BY_TEXT):
+                control.layout = {"width": "34em", "max_width": "100%"}  # a long name must not eat the slider's track
             for value in list(extremes(control)):  # a callback that breaks at an end of a slider breaks here
                 self.picture({**self.values(), name: value}, drawn=False)
         self.output = ipywidgets.Output()

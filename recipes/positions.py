@@ -6,6 +6,7 @@ Two seeds each, one card with what came of them; a recipe that was killed goes o
 
 import math
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,11 +15,17 @@ from torch import Tensor, nn
 from recipes.cards import Runs, options
 from recipes.language_model import warm_up_then_down
 from transformer_lib.models import GPT
-from transformer_lib.models.trained import PARTS
+from transformer_lib.parts.positions import LearnedPositions, SinusoidalPositions
 from transformer_lib.text import CharTokenizer, load_corpus
 from transformer_lib.training import fit, windows
 
-KINDS = (None, "SinusoidalPositions", "LearnedPositions")
+SMALL = 0.02 * math.sqrt(2)  # sines have root mean square 1 / sqrt(2): times this they are as large as the embeddings
+KINDS = {
+    None: None,
+    "SinusoidalPositions": SinusoidalPositions,  # of full size, beside embeddings that start at 0.02
+    "SinusoidalPositions, small": partial(SinusoidalPositions, scale=SMALL),
+    "LearnedPositions": LearnedPositions,
+}
 TRAINED, LONGEST, GROUP = 64, 256, 16  # characters: in training, when measuring, and so many places averaged together
 ARGUMENTS = {"longest": LONGEST, "d_model": 128, "heads": 4, "layers": 3}
 STEPS, BATCH, LEARNING_RATE, SEEDS = 1200, 16, 2e-3, (0, 1)
@@ -36,7 +43,7 @@ def bits_by_place(model: nn.Module, ids: Tensor) -> list[float]:
 def train_one(vocab_size: int, train: Tensor, test: Tensor, kind: str | None, seed: int, steps: int) -> dict:
     """One model from its seed, trained and measured."""
     torch.manual_seed(seed)
-    model = GPT(vocab_size, **ARGUMENTS, positions=PARTS["positions"][kind])
+    model = GPT(vocab_size, **ARGUMENTS, positions=KINDS[kind])
     clock = time.process_time()
     history = fit(
         model,
@@ -70,6 +77,7 @@ def main(folder: Path, steps: int) -> None:
     card = {
         "task": "characters of Shakespeare, the next one from those before in the window",
         "arguments": ARGUMENTS,
+        "small": f"sines times {SMALL:.5f}, as large as the embeddings at the start",
         "training": {
             "length": TRAINED,
             "batch_size": BATCH,

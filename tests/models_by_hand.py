@@ -39,7 +39,7 @@ class Counting(LanguageModel):
 class TableTranslator(SequenceToSequenceModel):
     """P(next | last token) from a table, whatever the source. It notes how many hypotheses each step went on with."""
 
-    pad_id, start_id, end_id = 0, 1, 2
+    pad_id, start_id, end_id, source_pad_id = 0, 1, 2, 0
 
     def __init__(self, table):
         self.table = torch.as_tensor(table, dtype=torch.float64)

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from tests.one_line import one_line_error
-from transformer_lib.weights import load_weights, read_weights, write_weights
+from transformer_lib.weights import load_weights, own_tensors, read_weights, write_weights
 
 
 def names(folder):
@@ -194,3 +194,29 @@ def test_another_models_weights_are_refused_and_the_model_is_untouched(change, w
     with one_line_error("a.file: expected the weights of this Sequential, got another model's", words):
         load_weights(model, weights, "a.file")
     assert untouched(model, before)
+
+
+class Tied(nn.Module):
+    """Two names for one matrix, and a bias."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.output = nn.Embedding(3, 2), nn.Linear(2, 3)
+        self.output.weight = self.embedding.weight
+
+
+def test_a_shared_matrix_is_kept_once_and_stays_shared(tmp_path):
+    one, other = Tied(), Tied()
+    assert list(own_tensors(one)) == ["embedding.weight", "output.bias"]
+    write_weights(tmp_path / "w", own_tensors(one), {})
+    load_weights(other, read_weights(tmp_path / "w")[0], "w")
+    assert torch.equal(other.output.weight, one.embedding.weight) and other.output.weight is other.embedding.weight
+    for left_out in ("embedding.weight", "output.bias"):
+        tensors = own_tensors(one)
+        del tensors[left_out]
+        with one_line_error("w: expected the weights of this Tied", left_out):
+            load_weights(other, tensors, "w")
+    apart = nn.ModuleDict({"embedding": nn.Embedding(3, 2), "output": nn.Linear(2, 3)})
+    assert len(own_tensors(apart)) == 3  # equal in shape is not the same
+    with one_line_error("output.weight is nothing in the file and (3, 2) in the model"):
+        load_weights(apart, own_tensors(one), "w")

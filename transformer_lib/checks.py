@@ -39,6 +39,15 @@ def as_ids(ids: Tensor | Sequence[int], vocab_size: int, name: str = "ids") -> T
     return tensor.long()
 
 
+def as_batch(ids: Tensor, vocab_size: int, name: str, rows: int | None = None) -> Tensor:
+    """Ids (batch, n), in as many rows as the source has."""
+    ids = as_ids(ids, vocab_size, name)
+    require(ids.dim() == 2, f"{name}: expected a batch (batch, n), got shape {tuple(ids.shape)}; one text is ids[None]")
+    require(rows in (None, len(ids)), f"{name}: expected a row for each of {rows} sources, got {len(ids)}")
+    require(name == "source" or ids.shape[1] > 0, f"{name}: expected at least one token in each row, got none")
+    return ids
+
+
 def are_several(ids: Tensor | Sequence) -> bool:
     """Whether these are several texts (sequences, or the rows of a tensor) and not one text's ids."""
     return len(ids) > 0 and (isinstance(ids[0], Sequence) or getattr(ids[0], "ndim", 0) > 0)
@@ -48,4 +57,12 @@ def require_width(name: str, x: Tensor, width: int) -> None:
     """Raise ValueError unless the last axis of x has this width."""
     require(
         x.dim() > 0 and x.shape[-1] == width, f"{name}: expected a last axis of {width}, got shape {tuple(x.shape)}"
+    )
+
+
+def require_specials(specials: tuple[int, int, int], vocab_size: int) -> None:
+    """One line of error unless these are three different ids of the vocabulary."""
+    require(
+        len(set(specials)) == 3 and 0 <= min(specials) and max(specials) < vocab_size,
+        f"specials: expected three different ids below {vocab_size} (padding, start, end), got {specials}",
     )

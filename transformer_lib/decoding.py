@@ -89,7 +89,7 @@ def greedy_all(
     require(batch_size >= 1, f"batch_size: expected at least 1, got {batch_size}")
     order, written = sorted(range(len(sources)), key=lambda i: len(sources[i])), {}
     for rows in (order[start : start + batch_size] for start in range(0, len(order), batch_size)):
-        batch = padded([sources[i] for i in rows], model.pad_id)
+        batch = padded([sources[i] for i in rows], model.source_pad_id)
         written |= zip(rows, greedy(model, batch, length), strict=True)
     return [written[i] for i in range(len(sources))]
 

@@ -53,12 +53,13 @@ class SequenceToSequenceModel:
     """
 
     vocab_size: int
-    pad_id: int
+    pad_id: int  # of the target; the source's may be another
+    source_pad_id: int
     start_id: int
     end_id: int
 
     def encode(self, source: Tensor) -> Any:
-        """Read source ids (batch, m), padded with pad_id: the memory that every later step looks into."""
+        """Read source ids (batch, m), padded with source_pad_id: the memory that every later step looks into."""
         raise NotImplementedError
 
     def step(self, ids: Tensor, memory: Any, state: Any = None) -> tuple[Tensor, Any]:

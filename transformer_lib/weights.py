@@ -26,6 +26,15 @@ def write_weights(path: str | Path, tensors: dict[str, Tensor], about: dict[str,
             raise OSError(errno.EIO, str(error)) from error
 
 
+def own_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """The model's weights by name; a tensor that several parts share, such as a tied embedding, by its first name."""
+    first: dict[int, str] = {}
+    everything = model.state_dict(keep_vars=True)
+    for name, tensor in everything.items():
+        first.setdefault(id(tensor), name)
+    return {name: everything[name].detach() for name in first.values()}
+
+
 def read_weights(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `write_weights` wrote: the tensors and the note about them."""
     path = Path(path)
@@ -46,7 +55,7 @@ def read_weights(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor], source: str) -> None:
     """Copy weights into the model, after all names and shapes were found to agree; otherwise the model is untouched."""
-    own = model.state_dict()
+    own = own_tensors(model)
     for name in [*own, *tensors]:
         here, there = (tuple(where[name].shape) if name in where else "nothing" for where in (own, tensors))
         if here != there:
@@ -54,4 +63,4 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor], source: str) -> N
                 f"{source}: expected the weights of this {type(model).__name__}, got another model's: "
                 f"{name} is {there} in the file and {here} in the model"
             )
-    model.load_state_dict(tensors)
+    model.load_state_dict(tensors, strict=False)  # all are there: what is missing is a second name

@@ -298,3 +298,29 @@ def test_a_call_that_fails_leaves_the_cache_as_it_was():
         assert len(cache) == 2
     mended = attention(X[:, 2:], mask=causal_mask(4)[2:], cache=cache)
     torch.testing.assert_close(mended, attention(X, mask=causal_mask(4))[:, 2:])
+
+
+def test_keys_and_values_projected_beforehand_stand_for_the_memory():
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(8, 4, kv_heads=2)
+    X, memory, mask = torch.randn(3, 2, 8), torch.randn(3, 5, 8), torch.rand(3, 1, 5) < 0.8
+    kept = attention.keys_values(memory)
+    assert kept.K.shape == kept.V.shape == (3, 2, 5, 2)
+    torch.testing.assert_close(attention(X, kept, mask), attention(X, memory, mask))
+    torch.testing.assert_close(attention.with_weights(X, kept)[1], attention.with_weights(X, memory)[1])
+    assert len(kept) == 5  # what was looked into is as it was
+    for other, words in [
+        (attention.keys_values(torch.randn(2, 5, 8)), "memory: expected the batch of X (3, 2, 8), got (2, 2, 5, 2)"),
+        (
+            MultiHeadAttention(8, 4).keys_values(memory),
+            "memory: expected keys of 2 heads, each 2 wide, got (3, 4, 5, 2)",
+        ),
+        (MultiHeadAttention(8, 2).keys_values(memory), "got (3, 2, 5, 4); made by another module?"),
+        (KeyValueCache(), "memory: expected keys and values of at least one token, got an empty cache"),
+    ]:
+        with one_line_error(words):
+            attention(X, other)
+    with one_line_error("memory: expected a last axis of 8, got shape (3, 5, 7)"):
+        attention.keys_values(torch.randn(3, 5, 7))
+    with one_line_error("memory: expected shape (..., n, d_model), got (8,)"):
+        attention.keys_values(torch.randn(8))

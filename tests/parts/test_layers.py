@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tests.one_line import one_line_error
+from tests.parts.pytorchs import copy_decoder_layer, copy_encoder_layer
 from transformer_lib.parts.attention import MultiHeadAttention
-from transformer_lib.parts.layers import EncoderLayer, FeedForward, LayerNorm, PostNorm, PreNorm
+from transformer_lib.parts.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    LayerNorm,
+    PostNorm,
+    PreNorm,
+    layer_norm,
+)
 from transformer_lib.parts.masks import causal_mask
 
 seeds = st.integers(0, 2**31)
@@ -41,6 +50,7 @@ def test_layer_norm_is_pytorchs(d, batch, seed):
         ours.gamma.copy_(torch.randn(d)), ours.beta.copy_(torch.randn(d))
         other.weight.copy_(ours.gamma), other.bias.copy_(ours.beta)
     torch.testing.assert_close(ours(x), other(x))
+    torch.testing.assert_close(ours(x), layer_norm(x, ours.gamma, ours.beta))
     weights = torch.randn(batch, 3, d)
     (ours_gradient,) = torch.autograd.grad((ours(x) * weights).sum(), x)
     torch.testing.assert_close(ours_gradient, torch.autograd.grad((other(x) * weights).sum(), x)[0])
@@ -67,24 +77,46 @@ def test_encoder_layer_is_pytorchs(wrap, first, seed):
     torch.manual_seed(seed)
     ours = EncoderLayer(MultiHeadAttention(8, 2), FeedForward(8, 16), wrap)
     other = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True, norm_first=first)
-    attention, ffn = ours.attention.sublayer, ours.feed_forward.sublayer
+    draw_norms(ours)
+    copy_encoder_layer(ours, other)
+    X, mask = torch.randn(3, 5, 8, requires_grad=True), causal_mask(5)
+    same(ours(X), other(X), X)
+    same(ours(X, mask), other(X, src_mask=~mask), X)
+
+
+@pytest.mark.parametrize(("wrap", "first"), [(PostNorm, False), (PreNorm, True)])
+@given(seed=seeds)
+def test_decoder_layer_is_pytorchs(wrap, first, seed):
+    torch.manual_seed(seed)
+    ours = DecoderLayer(MultiHeadAttention(8, 2), MultiHeadAttention(8, 2), FeedForward(8, 16), wrap)
+    other = nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True, norm_first=first)
+    draw_norms(ours)
+    copy_decoder_layer(ours, other)
+    Y, H, mask = torch.randn(3, 5, 8, requires_grad=True), torch.randn(3, 4, 8, requires_grad=True), causal_mask(5)
+    padding = torch.tensor([[False] * 4, [False, False, True, True], [False, False, False, True]])
+    expected = other(Y, H, tgt_mask=~mask, memory_key_padding_mask=padding)
+    same(ours(Y, H, mask, ~padding[:, None]), expected, Y, H)
+    kept = ours.source_attention.sublayer.keys_values(H)  # projected beforehand: the same, for the gradients too
+    same(ours(Y, kept, mask, ~padding[:, None]), expected, Y, H)
+
+
+def draw_norms(layer):
     with torch.no_grad():
-        for norm in (ours.attention.norm, ours.feed_forward.norm):
-            norm.gamma.copy_(torch.randn(8)), norm.beta.copy_(torch.randn(8))
-        parts = (attention.W_Q, attention.W_K, attention.W_V)
-        other.self_attn.in_proj_weight.copy_(torch.cat([W.weight for W in parts]))
-        other.self_attn.in_proj_bias.copy_(torch.cat([W.bias for W in parts]))
-        for theirs, mine in (
-            (other.self_attn.out_proj, attention.W_O),
-            (other.linear1, ffn.W_1),
-            (other.linear2, ffn.W_2),
-        ):
-            theirs.load_state_dict(mine.state_dict())
-        for theirs, mine in ((other.norm1, ours.attention.norm), (other.norm2, ours.feed_forward.norm)):
-            theirs.weight.copy_(mine.gamma), theirs.bias.copy_(mine.beta)
-    X, mask = torch.randn(3, 5, 8), causal_mask(5)
-    torch.testing.assert_close(ours(X), other(X))
-    torch.testing.assert_close(ours(X, mask), other(X, src_mask=~mask))
+        for module in layer.modules():
+            if isinstance(module, LayerNorm):
+                module.gamma.copy_(torch.randn(8)), module.beta.copy_(torch.randn(8))
+
+
+def same(found, expected, *inputs):
+    """In value, and in gradient with respect to the inputs."""
+    torch.testing.assert_close(found, expected)
+    weights = torch.linspace(-1, 1, found.numel()).view_as(found)
+    for one, other in zip(
+        torch.autograd.grad((found * weights).sum(), inputs, retain_graph=True),
+        torch.autograd.grad((expected * weights).sum(), inputs, retain_graph=True),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other)
 
 
 def test_each_wrapper_has_its_own_norm_and_dropout_on_the_detour_alone():

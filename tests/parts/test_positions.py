@@ -95,3 +95,10 @@ def test_positions_too_far_out_to_tell_apart():
     assert sinusoidal_positions(1, 4, 2**53 - 1).shape == (1, 4)
     with one_line_error("start: expected positions that float64 tells apart"):
         sinusoidal_positions(2, 4, 2**60)
+
+
+def test_a_scale_multiplies_every_row_in_the_table_and_beyond_it():
+    table = SinusoidalPositions(4, 6, scale=0.25)
+    torch.testing.assert_close(table(9), torch.cat([table(4), table(5, 4)]))
+    torch.testing.assert_close(table(9), sinusoidal_positions(9, 6) / 4)
+    torch.testing.assert_close(SinusoidalPositions(4, 6)(9), sinusoidal_positions(9, 6))

@@ -207,3 +207,11 @@ def test_a_translator_learns_to_copy():
 def test_bad_input_is_refused(pairs, size, message):
     with one_line_error(message):
         batches_by_length(pairs, size, 0)
+
+
+def test_the_source_may_have_a_padding_of_its_own():
+    pairs = [([4, 5, 6], [1, 2]), ([7], [1, 8, 2])]
+    source, target = batches_by_length(pairs, 2, 0, source_pad_id=9)(0)
+    assert sorted(source.tolist()) == [[4, 5, 6], [7, 9, 9]] and sorted(target.tolist()) == [[1, 2, 0], [1, 8, 2]]
+    assert sorted(batches_by_length(pairs, 2, 3, source_pad_id=0)(0)[0].tolist()) == [[4, 5, 6], [7, 0, 0]]
+    assert sorted(batches_by_length(pairs, 2, 3)(0)[0].tolist()) == [[4, 5, 6], [7, 3, 3]]

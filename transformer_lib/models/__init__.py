@@ -5,6 +5,7 @@ from .ngram import NGramModel
 from .recurrent import RecurrentLanguageModel
 from .seq2seq import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
 from .trained import ladder, load_card, load_trained
+from .transformer import Transformer
 
 __all__ = [
     "GPT",
@@ -14,6 +15,7 @@ __all__ = [
     "NGramModel",
     "RecurrentLanguageModel",
     "Seq2Seq",
+    "Transformer",
     "ladder",
     "load_card",
     "load_trained",

@@ -3,14 +3,14 @@
 Chapter 13 builds on it; chapters 07 and 08 train small ones to look into.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from ..checks import as_ids, require
 from ..parts.attention import MultiHeadAttention
-from ..parts.cache import KeyValueCache
+from ..parts.cache import KeyValueCache, own_caches
 from ..parts.layers import EncoderLayer, FeedForward, LayerNorm, PreNorm
 from ..parts.masks import causal_mask
 from ..parts.positions import LearnedPositions
@@ -65,7 +65,7 @@ class GPT(nn.Module, LanguageModel):
         ids = as_ids(ids, self.vocab_size)
         n = ids.shape[-1]
         require(n > 0, "ids: expected at least one token, got none")
-        state = self._own(state)
+        state = own_caches(state, len(self.layers))
         before = len(state[0])
         X = self.embedding(ids)
         if self.positions is not None:
@@ -74,21 +74,6 @@ class GPT(nn.Module, LanguageModel):
         for layer, cache in zip(self.layers, state, strict=True):
             X = layer(X, mask, cache)
         return self.norm(X), state
-
-    def _own(self, state: list[KeyValueCache] | None) -> list[KeyValueCache]:
-        """A copy of the state, once it was found to be one of so many layers."""
-        if state is None:
-            return [KeyValueCache() for _ in self.layers]
-        require(
-            isinstance(state, Sequence) and all(isinstance(cache, KeyValueCache) for cache in state),
-            f"state: expected None or what `step` returned, got a {type(state).__name__} of something else",
-        )
-        lengths = [len(cache) for cache in state]
-        require(
-            len(lengths) == len(self.layers) and len(set(lengths)) == 1,
-            f"state: expected {len(self.layers)} caches, one a layer, of one length, got lengths {lengths}",
-        )
-        return [cache.copy() for cache in state]
 
     def step(self, ids: Tensor, state: list[KeyValueCache] | None = None) -> tuple[Tensor, list[KeyValueCache]]:
         """Log probabilities after each of the ids, (..., n, vocab_size), and the new state."""

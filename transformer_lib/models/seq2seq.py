@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from ..checks import as_ids, require
+from ..checks import as_batch, require, require_specials
 from ..parts.attention import AdditiveAttention
 from ..parts.masks import padding_mask
 from ..parts.recurrent import GRUCell, State, hidden, unroll, unroll_masked
@@ -128,11 +128,9 @@ class Seq2Seq(nn.Module, SequenceToSequenceModel):
     ):
         super().__init__()
         self.vocab_size = vocab_size
-        require(
-            len(set(specials)) == 3 and 0 <= min(specials) and max(specials) < vocab_size,
-            f"specials: expected three different ids below {vocab_size} (padding, start, end), got {specials}",
-        )
+        require_specials(specials, vocab_size)
         self.pad_id, self.start_id, self.end_id = specials
+        self.source_pad_id = self.pad_id
         self.embedding = nn.Embedding(vocab_size, d_x)
         self.encoder = Encoder(d_x, d_h, cell, dropout)
         self.decoder = decoder(d_x, d_h, cell, dropout)
@@ -141,14 +139,14 @@ class Seq2Seq(nn.Module, SequenceToSequenceModel):
 
     def encode(self, source: Tensor) -> Memory:
         """Read the source ids (batch, m), padded with pad_id."""
-        source = _batch(source, self.vocab_size, "source")
+        source = as_batch(source, self.vocab_size, "source")
         mask = padding_mask(source, self.pad_id)
         require(bool(mask.any(-1).all()), "source: expected at least one token in every row, got one of padding alone")
         return self.decoder.prepare(self.encoder(self.embedding(source), mask))
 
     def step(self, ids: Tensor, memory: Memory, state: State | None = None) -> tuple[Tensor, State]:
         """Log probabilities after each of the target's ids (batch, n, vocab_size), and the new state."""
-        ids = _batch(ids, self.vocab_size, "ids", len(memory.H))
+        ids = as_batch(ids, self.vocab_size, "ids", len(memory.H))
         S, _, state = self.decoder(self.embedding(ids), memory, state)
         return torch.log_softmax(self.output(self.dropout(S)), dim=-1), state
 
@@ -160,19 +158,10 @@ class Seq2Seq(nn.Module, SequenceToSequenceModel):
     def weights(self, source: Tensor, target: Tensor) -> Tensor:
         """The attention weights (batch, n, m) with which each of the target's ids looks at the source."""
         memory = self.encode(source)
-        target = _batch(target, self.vocab_size, "target", len(memory.H))
+        target = as_batch(target, self.vocab_size, "target", len(memory.H))
         A = self.decoder(self.embedding(target), memory, None)[1]
         require(A is not None, f"model: expected one with attention, got a {type(self.decoder).__name__}")
         return A
-
-
-def _batch(ids: Tensor, vocab_size: int, name: str, rows: int | None = None) -> Tensor:
-    """Ids (batch, n), in as many rows as the source has."""
-    ids = as_ids(ids, vocab_size, name)
-    require(ids.dim() == 2, f"{name}: expected a batch (batch, n), got shape {tuple(ids.shape)}; one text is ids[None]")
-    require(rows in (None, len(ids)), f"{name}: expected a row for each of {rows} sources, got {len(ids)}")
-    require(name == "source" or ids.shape[1] > 0, f"{name}: expected at least one token in each row, got none")
-    return ids
 
 
 def _side_by_side(one: State, other: State) -> State:

@@ -14,23 +14,27 @@ from torch import nn
 
 from ..checks import require
 from ..files import whole_file
+from ..parts.layers import PostNorm, PreNorm
 from ..parts.positions import LearnedPositions, SinusoidalPositions
 from ..parts.recurrent import GRUCell, LSTMCell, RNNCell
 from ..paths import DATA
 from ..text.tokenizers import Tokenizer
-from ..weights import load_weights, read_weights, write_weights
+from ..weights import load_weights, own_tensors, read_weights, write_weights
 from .gpt import GPT
 from .recurrent import RecurrentLanguageModel
 from .seq2seq import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
+from .transformer import Transformer
 
 CELLS = {cell.__name__: cell for cell in (RNNCell, LSTMCell, GRUCell)}
-MODELS = {model.__name__: model for model in (RecurrentLanguageModel, Seq2Seq, GPT)}
+MODELS = {model.__name__: model for model in (RecurrentLanguageModel, Seq2Seq, GPT, Transformer)}
 DECODERS = {decoder.__name__: decoder for decoder in (Decoder, ContextDecoder, AttentionDecoder)}
 POSITIONS = {kind.__name__: kind for kind in (LearnedPositions, SinusoidalPositions)}
+WRAPS = {wrap.__name__: wrap for wrap in (PostNorm, PreNorm)}
 PARTS = {
     "cell": CELLS,
     "decoder": DECODERS,
     "positions": POSITIONS | {None: None},
+    "wrap": WRAPS,
 }  # arguments that a card gives by name
 
 
@@ -61,7 +65,8 @@ def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Toke
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"{name}.json: expected a card with the arguments of a {' or '.join(MODELS)}, and of parts only "
-            f"{', '.join([*CELLS, *DECODERS, *POSITIONS])}, got {card.get('model')} with {arguments}; fetch it again"
+            f"{', '.join([*CELLS, *DECODERS, *POSITIONS, *WRAPS])}, got {card.get('model')} with {arguments}; "
+            "fetch it again"
         ) from error
     tokenizer = Tokenizer.load(folder / f"{name}.tokenizer.json")
     require(
@@ -95,7 +100,7 @@ def save_trained(
     """
     folder = folder or DATA / "models"
     require("arguments" in card, "card: expected the model's 'arguments', which load_trained needs, got none")
-    tensors = {key: value.to(number_format) for key, value in model.state_dict().items()}
+    tensors = {key: value.to(number_format) for key, value in own_tensors(model).items()}
     broken = [key for key, value in tensors.items() if not value.isfinite().all()]
     require(
         len(broken) == 0,

@@ -164,29 +164,38 @@ class MultiHeadAttention(nn.Module):
         self.W_O = nn.Linear(d_model, d_model, bias)
 
     def project(
-        self, X: Float[Tensor, "*batch n d_model"], memory: Float[Tensor, "*batch m d_model"]
+        self, X: Float[Tensor, "*batch n d_model"], memory: Float[Tensor, "*batch m d_model"] | KeyValueCache
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Q (..., h, n, d_k) from X; K and V (..., kv_heads, m, d_k) from the memory."""
-        for name, x in (("X", X), ("memory", memory)):
-            require(x.dim() >= 2, f"{name}: expected shape (..., n, d_model), got {tuple(x.shape)}")
-            require_width(name, x, self.W_Q.in_features)
+        """Q (..., h, n, d_k) from X; K and V (..., kv_heads, m, d_k) from the memory, or as `keys_values` made them."""
+        Q = self._split("X", X, self.W_Q)
+        kept = memory if isinstance(memory, KeyValueCache) else self.keys_values(memory)
+        require(len(kept) > 0, "memory: expected keys and values of at least one token, got an empty cache")
+        batch, heads, width = kept.K.shape[:-3], kept.K.shape[-3], kept.K.shape[-1]
+        got = tuple(kept.K.shape if isinstance(memory, KeyValueCache) else memory.shape)
+        require(stretch(X.shape[:-2], batch), f"memory: expected the batch of X {tuple(X.shape)}, got {got}")
         require(
-            stretch(X.shape[:-2], memory.shape[:-2]),
-            f"memory: expected the batch of X {tuple(X.shape)}, got {tuple(memory.shape)}",
+            (heads, width) == (self.kv_heads, self.d_k),
+            f"memory: expected keys of {self.kv_heads} heads, each {self.d_k} wide, got {got}; made by another module?",
         )
-        return tuple(
-            rearrange(W(x), "... n (h d_k) -> ... h n d_k", d_k=self.d_k)
-            for W, x in ((self.W_Q, X), (self.W_K, memory), (self.W_V, memory))
-        )
+        return Q, kept.K, kept.V
+
+    def keys_values(self, memory: Float[Tensor, "*batch m d_model"]) -> KeyValueCache:
+        """K and V of a memory that many queries will look into: projected once, and given in its place."""
+        return KeyValueCache(self._split("memory", memory, self.W_K), self._split("memory", memory, self.W_V))
+
+    def _split(self, name: str, x: Tensor, W: nn.Linear) -> Float[Tensor, "*batch h n d_k"]:
+        require(x.dim() >= 2, f"{name}: expected shape (..., n, d_model), got {tuple(x.shape)}")
+        require_width(name, x, W.in_features)
+        return rearrange(W(x), "... n (h d_k) -> ... h n d_k", d_k=self.d_k)
 
     def forward(
         self,
         X: Float[Tensor, "*batch n d_model"],
-        memory: Float[Tensor, "*batch m d_model"] | None = None,
+        memory: Float[Tensor, "*batch m d_model"] | KeyValueCache | None = None,
         mask: Tensor | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "*batch n d_model"]:
-        """Z (..., n, d_model); memory None: X itself.
+        """Z (..., n, d_model); memory None: X itself; or what `keys_values` made of it.
 
         mask: as in masked_softmax, (n, m) for all alike, (batch, n, m), or (batch, h, n, m) for each head; two axes
         are always (n, m), and a padding mask (batch, m) has to become (batch, 1, m): mask[:, None].

@@ -3,6 +3,8 @@
 Chapter 13. Decoding one token at a time needs its query alone, but the keys and values of all before it.
 """
 
+from collections.abc import Sequence
+
 from jaxtyping import Float
 from torch import Tensor, cat
 
@@ -52,3 +54,19 @@ class KeyValueCache:
             f"cache: expected a batch of texts, (batch, kv_heads, m, d_k), got one text, {tuple(self.K.shape)}",
         )
         return KeyValueCache(self.K[rows], self.V[rows])
+
+
+def own_caches(state: Sequence[KeyValueCache] | None, layers: int) -> list[KeyValueCache]:
+    """One cache a layer for a model to fill: empty ones, or a copy of its state, once that was found to fit."""
+    if state is None:
+        return [KeyValueCache() for _ in range(layers)]
+    require(
+        isinstance(state, Sequence) and all(isinstance(cache, KeyValueCache) for cache in state),
+        f"state: expected None or what `step` returned, got a {type(state).__name__} of something else",
+    )
+    lengths = [len(cache) for cache in state]
+    require(
+        len(lengths) == layers and len(set(lengths)) == 1,
+        f"state: expected {layers} caches, one a layer, of one length, got lengths {lengths}",
+    )
+    return [cache.copy() for cache in state]

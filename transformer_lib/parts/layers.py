@@ -1,4 +1,4 @@
-"""Layers: normalisation, feed-forward network, and the encoder layer they make with attention.
+"""Layers: normalisation, feed-forward network, and the encoder and decoder layers they make with attention.
 
 Chapter 09 takes them apart; chapters 07 and 08 train with them.
 """
@@ -14,12 +14,28 @@ from .attention import MultiHeadAttention
 from .cache import KeyValueCache
 
 
-class LayerNorm(nn.Module):
+def layer_norm(
+    x: Float[Tensor, "*batch d_model"],
+    gamma: Float[Tensor, " d_model"],
+    beta: Float[Tensor, " d_model"],
+    epsilon: float = 1e-5,
+) -> Float[Tensor, "*batch d_model"]:
     r"""$\gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta$, $\mu$ and $\sigma^2$ of x alone.
 
-    Shapes: x (..., d_model), $\gamma$ and $\beta$ (d_model). No other token, no other sentence enters, in training or
-    later. Numbers of half precision are normalised in float32. Equal to torch.nn.LayerNorm.
+    Shapes: x (..., d_model), $\gamma$ and $\beta$ (d_model). $\sigma^2$ divides by d_model, not by d_model - 1.
     Source: Ba, Kiros and Hinton, Layer Normalization (2016).
+    """
+    mean = x.mean(dim=-1, keepdim=True)
+    variance = ((x - mean) ** 2).mean(dim=-1, keepdim=True)
+    return gamma * (x - mean) / torch.sqrt(variance + epsilon) + beta
+
+
+class LayerNorm(nn.Module):
+    r"""`layer_norm` with $\gamma$ (1 at the start) and $\beta$ (0) to be learned.
+
+    Each vector on its own: no other token, no other sentence enters, in training or later. torch's fused function does
+    the work without writing anything down in between and normalises half precision in float32.
+    Equal to torch.nn.LayerNorm.
     """
 
     def __init__(self, d_model: int, epsilon: float = 1e-5):
@@ -31,9 +47,9 @@ class LayerNorm(nn.Module):
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Each vector on its own."""
         require_width("x", x, len(self.gamma))
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x  # 300 squared is too much for float16
-        variance, mean = torch.var_mean(wide, dim=-1, correction=0, keepdim=True)
-        return (self.gamma * (wide - mean) / torch.sqrt(variance + self.epsilon) + self.beta).to(x.dtype)
+        return nn.functional.layer_norm(
+            x, self.gamma.shape, self.gamma.to(x.dtype), self.beta.to(x.dtype), self.epsilon
+        )
 
 
 class FeedForward(nn.Module):
@@ -105,3 +121,34 @@ class EncoderLayer(nn.Module):
     ) -> Float[Tensor, "*batch n d_model"]:
         """X (..., n, d_model) -> the same shape; mask and cache as in MultiHeadAttention."""
         return self.feed_forward(self.attention(X, mask=mask, cache=cache))
+
+
+class DecoderLayer(EncoderLayer):
+    """Masked self-attention, source-target attention into the memory, feed-forward network, each wrapped by `wrap`.
+
+    Source: Vaswani et al. (2017), 3.1.
+    """
+
+    def __init__(
+        self,
+        attention: MultiHeadAttention,
+        source_attention: MultiHeadAttention,
+        feed_forward: FeedForward,
+        wrap: Callable[..., nn.Module] = PostNorm,
+        dropout: float = 0.0,
+    ):
+        super().__init__(attention, feed_forward, wrap, dropout)
+        self.source_attention = wrap(source_attention, LayerNorm(attention.W_Q.in_features), dropout)
+
+    def forward(
+        self,
+        Y: Float[Tensor, "*batch n d_model"],
+        memory: Float[Tensor, "*batch m d_model"] | KeyValueCache,
+        mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Float[Tensor, "*batch n d_model"]:
+        """Y (..., n, d_model) -> the same shape; memory, masks and cache as in MultiHeadAttention."""
+        Y = self.attention(Y, mask=mask, cache=cache)
+        Y = self.source_attention(Y, memory, memory_mask)
+        return self.feed_forward(Y)

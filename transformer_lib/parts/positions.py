@@ -31,19 +31,21 @@ class SinusoidalPositions(nn.Module):
     """`sinusoidal_positions` as a part: rows for n positions from `start`; nothing to learn, no longest position.
 
     longest: so many rows are computed beforehand; every kind of positions is made alike, of (longest, d_model).
+    scale: what the rows are multiplied by. Sines have the size of embeddings times the root of d_model, as the paper
+    adds them; beside embeddings that start at 0.02, as GPT's do, sines of full size leave little to be seen of a token.
     """
 
-    def __init__(self, longest: int, d_model: int):
+    def __init__(self, longest: int, d_model: int, scale: float = 1.0):
         super().__init__()
-        self.d_model = d_model
-        self.register_buffer("rows", sinusoidal_positions(longest, d_model), persistent=False)
+        self.d_model, self.scale = d_model, scale
+        self.register_buffer("rows", scale * sinusoidal_positions(longest, d_model), persistent=False)
 
     def forward(self, n: int, start: int = 0) -> Float[Tensor, "n d_model"]:
         """The rows of the positions start .. start + n - 1."""
         require(n >= 0 and start >= 0, f"expected n and start from 0, got n={n}, start={start}")
         if start + n <= len(self.rows):
             return self.rows[start : start + n].clone()  # theirs to change: the table stays as it is
-        return sinusoidal_positions(n, self.d_model, start).to(self.rows)
+        return self.scale * sinusoidal_positions(n, self.d_model, start).to(self.rows)
 
 
 class LearnedPositions(nn.Module):

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..weights import load_weights, read_weights, write_weights
+from ..weights import load_weights, own_tensors, read_weights, write_weights
 
 
 def save_checkpoint(
@@ -20,7 +20,7 @@ def save_checkpoint(
     history: dict[str, Any] | None = None,
 ) -> None:
     """Write everything that training needs to go on: weights, optimizer, step, history, random state."""
-    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    tensors = {f"model.{name}": tensor for name, tensor in own_tensors(model).items()}
     tensors["random.state"] = torch.get_rng_state()
     plain = {}
     if optimizer is not None:

@@ -1,0 +1,49 @@
+"""Our layers' weights, copied into PyTorch's layers of the same architecture.
+
+For the tests of chapters 07 and 09, and for benchmarks.
+"""
+
+import torch
+from torch import nn
+
+from transformer_lib.parts.attention import MultiHeadAttention
+from transformer_lib.parts.layers import DecoderLayer, EncoderLayer, FeedForward, LayerNorm
+
+
+@torch.no_grad()
+def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    """Three matrices into one."""
+    parts = (ours.W_Q, ours.W_K, ours.W_V)
+    theirs.in_proj_weight.copy_(torch.cat([W.weight for W in parts]))
+    theirs.in_proj_bias.copy_(torch.cat([W.bias for W in parts]))
+    theirs.out_proj.load_state_dict(ours.W_O.state_dict())
+
+
+@torch.no_grad()
+def copy_norm(ours: LayerNorm, theirs: nn.LayerNorm) -> None:
+    """Two vectors with other names."""
+    theirs.weight.copy_(ours.gamma), theirs.bias.copy_(ours.beta)
+
+
+def copy_feed_forward(ours: FeedForward, theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) -> None:
+    """Both linear layers."""
+    theirs.linear1.load_state_dict(ours.W_1.state_dict())
+    theirs.linear2.load_state_dict(ours.W_2.state_dict())
+
+
+def copy_encoder_layer(ours: EncoderLayer, theirs: nn.TransformerEncoderLayer) -> None:
+    """Everything of one encoder layer."""
+    copy_attention(ours.attention.sublayer, theirs.self_attn)
+    copy_norm(ours.attention.norm, theirs.norm1)
+    copy_feed_forward(ours.feed_forward.sublayer, theirs)
+    copy_norm(ours.feed_forward.norm, theirs.norm2)
+
+
+def copy_decoder_layer(ours: DecoderLayer, theirs: nn.TransformerDecoderLayer) -> None:
+    """Everything of one decoder layer."""
+    copy_attention(ours.attention.sublayer, theirs.self_attn)
+    copy_norm(ours.attention.norm, theirs.norm1)
+    copy_attention(ours.source_attention.sublayer, theirs.multihead_attn)
+    copy_norm(ours.source_attention.norm, theirs.norm2)
+    copy_feed_forward(ours.feed_forward.sublayer, theirs)
+    copy_norm(ours.feed_forward.norm, theirs.norm3)

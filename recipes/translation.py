@@ -1,18 +1,21 @@
 """What the recipes for translation share: Tatoeba's pairs, one byte-pair vocabulary for both languages.
 
-Chapters 04 and 05: the same data, the same training, about the same size and compute; only the decoder differs.
+Chapters 04, 05 and 10: the same data, the same batches, about the same compute; the model differs.
 """
 
 import time
+from collections.abc import Callable
+from functools import partial
 
 import torch
+from torch import Tensor, nn
 
 from recipes.cards import machine, options
 from recipes.language_model import warm_up_then_down
 from transformer_lib.decoding import beam_search, greedy_all
 from transformer_lib.evaluation import bleu
 from transformer_lib.models import Seq2Seq
-from transformer_lib.models.trained import CELLS, DECODERS, save_trained
+from transformer_lib.models.trained import PARTS, save_trained
 from transformer_lib.text import END, PAD, START, BytePairTokenizer, load_corpus
 from transformer_lib.training import batches_by_length, fit, translation_loss
 from transformer_lib.training.processes import process_rank
@@ -28,39 +31,63 @@ def joint_tokenizer() -> BytePairTokenizer:
     return BytePairTokenizer.train(texts, VOCABULARY, specials=(PAD, START, END))
 
 
-def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rate: float, dropout: float) -> None:
-    """Train Japanese -> English, measure BLEU and chrF on the test pairs, write data/models/NAME.*."""
-    chosen = options(f"Train {name}; goes on from its checkpoint if there is one.", steps)
-    folder, steps = chosen.folder, chosen.steps
-    torch.set_num_threads(1)  # so that CPU-seconds compare
-    torch.manual_seed(0)
-    corpus, tokenizer = load_corpus("tatoeba"), joint_tokenizer()
-    pairs = {
+def encoded_pairs(tokenizer: BytePairTokenizer) -> dict[str, list[tuple[list[int], list[int]]]]:
+    """Source and target ids of the pairs of each part; the target with its start and end token."""
+    corpus = load_corpus("tatoeba")
+    return {
         part: [
             (tokenizer.encode(pair.japanese), tokenizer.encode(pair.english, start=True, end=True))
             for pair in getattr(corpus, part)
         ]
         for part in ("train", "validation", "test")
     }
-    arguments = {
-        "vocab_size": tokenizer.vocab_size,
-        "d_x": 192,
-        "d_h": d_h,
-        "decoder": decoder,
-        "cell": "GRUCell",
-        "dropout": dropout,
-    }
-    model = Seq2Seq(**arguments | {"decoder": DECODERS[decoder], "cell": CELLS["GRUCell"]})
-    optimizer = torch.optim.AdamW(model.parameters(), learning_rate, weight_decay=0.01)
+
+
+def train_recurrent(name: str, decoder: str, d_h: int, steps: int, learning_rate: float, dropout: float) -> None:
+    """The GRU translators: AdamW, the learning rate up and then in a straight line down to 0."""
+    arguments = {"d_x": 192, "d_h": d_h, "decoder": decoder, "cell": "GRUCell", "dropout": dropout}
+    settings = {"batch_size": 64, "learning_rate": learning_rate, "weight_decay": 0.01, "optimizer": "AdamW"}
+    settings["schedule"] = "200 steps up, then a straight line to 0"
+    train_translator(
+        name,
+        Seq2Seq,
+        arguments,
+        steps,
+        settings,
+        lambda model: torch.optim.AdamW(model.parameters(), learning_rate, weight_decay=0.01),
+        lambda steps: warm_up_then_down(steps, min(200, steps // 2)),
+    )
+
+
+def train_translator(
+    name: str,
+    kind: Callable[..., nn.Module],
+    arguments: dict,
+    steps: int,
+    settings: dict,
+    make_optimizer: Callable[[nn.Module], torch.optim.Optimizer],
+    make_schedule: Callable[[int], Callable[[int], float]],
+    token_loss: Callable[..., Tensor] = nn.functional.nll_loss,
+) -> None:
+    """Train Japanese -> English, measure BLEU and chrF on the test pairs, write data/models/NAME.*."""
+    chosen = options(f"Train {name}; goes on from its checkpoint if there is one.", steps)
+    folder, steps = chosen.folder, chosen.steps
+    torch.set_num_threads(1)  # so that CPU-seconds compare
+    torch.manual_seed(0)
+    corpus, tokenizer = load_corpus("tatoeba"), joint_tokenizer()
+    pairs = encoded_pairs(tokenizer)
+    arguments = {"vocab_size": tokenizer.vocab_size, **arguments}
+    parts = {part: kinds[arguments[part]] for part, kinds in PARTS.items() if part in arguments}
+    model = kind(**arguments | parts)
     check = batches_by_length(pairs["validation"], 100, model.pad_id)
     checkpoint = folder / f"{name}.checkpoint.safetensors"
     history = fit(
         model,
-        batches_by_length(pairs["train"], 64, model.pad_id),
+        batches_by_length(pairs["train"], settings["batch_size"], model.pad_id),
         steps,
-        optimizer,
-        loss=translation_loss,
-        schedule=warm_up_then_down(steps, min(200, steps // 2)),
+        make_optimizer(model),
+        loss=partial(translation_loss, token_loss=token_loss),
+        schedule=make_schedule(steps),
         clip=1.0,
         evaluate=lambda model: sum(float(translation_loss(model, check(i))) for i in range(10)) / 10,
         every=250,
@@ -83,16 +110,7 @@ def train_translator(name: str, decoder: str, d_h: int, steps: int, learning_rat
     card = {
         "arguments": arguments,
         "data": "tatoeba, Japanese to English, one byte-pair vocabulary",
-        "training": {
-            "steps": steps,
-            "batch_size": 64,
-            "learning_rate": learning_rate,
-            "weight_decay": 0.01,
-            "clip": 1.0,
-            "seed": 0,
-            "optimizer": "AdamW",
-            "schedule": "200 steps up, then a straight line to 0",
-        },
+        "training": {"steps": steps, **settings, "clip": 1.0, "seed": 0},
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "training_cpu_seconds": round(history.cpu_seconds, 1),
         "evaluation_cpu_seconds": round(time.process_time() - clock, 1),

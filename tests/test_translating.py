@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.models_by_hand import TableTranslator
 from tests.one_line import one_line_error
-from transformer_lib.decoding import Hypothesis, beam_search, greedy, greedy_all
+from transformer_lib.decoding import Hypothesis, beam_search, beam_search_all, greedy, greedy_all
 from transformer_lib.evaluation import bleu
 from transformer_lib.models import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
 from transformer_lib.parts.recurrent import GRUCell, LSTMCell, RNNCell
@@ -402,3 +402,42 @@ def test_bleu_wants_a_reference_for_each():
         bleu(hypotheses=["a"], references=["a", "b"])
     with one_line_error("hypotheses: expected one for each reference, got 0 for 0"):
         bleu(hypotheses=[], references=[])
+
+
+@given(
+    seed=st.integers(0, 1000),
+    lengths=st.lists(st.integers(1, 6), min_size=1, max_size=5),
+    beam=st.integers(1, 5),
+    batch_size=st.integers(1, 5),
+    alpha=st.sampled_from([0.0, 0.6, 1.0]),
+)
+def test_many_sources_are_searched_as_each_one_alone(seed, lengths, beam, batch_size, alpha):
+    """Also where some searches are over long before others."""
+    model = model_of(vocab_size=7, seed=seed)
+    chance = torch.Generator().manual_seed(seed)
+    sources = [torch.randint(3, 7, (m,), generator=chance).tolist() for m in lengths]
+    together = beam_search_all(model, sources, beam, 6, alpha, batch_size)
+    for found, source in zip(together, sources, strict=True):
+        alone = beam_search(model, source, beam, 6, alpha)
+        assert [h.ids for h in found] == [h.ids for h in alone]
+        assert [h.log_prob for h in found] == pytest.approx([h.log_prob for h in alone])
+
+
+def test_no_source_and_no_batch_for_a_beam():
+    model = model_of(vocab_size=7)
+    assert beam_search_all(model, [], 2, 3) == []
+    with one_line_error("batch_size: expected at least 1, got 0"):
+        beam_search_all(model, [[3]], 2, 3, batch_size=0)
+    with one_line_error("beam: expected at least 1, got 0"):
+        beam_search_all(model, [[3]], 0, 3)
+
+
+def test_the_record_holds_what_each_step_kept():
+    model, record = model_of(vocab_size=7), []
+    found = beam_search(model, [3, 4, 5], 3, 4, record=record)
+    assert found == beam_search(model, [3, 4, 5], 3, 4)
+    assert 1 <= len(record) <= 4 and [len(step[0].ids) for step in record] == list(range(1, len(record) + 1))
+    for before, after in zip(record, record[1:]):
+        parents = [h.ids for h in before if h.ids[-1] != model.end_id]
+        assert all(h.ids[:-1] in parents for h in after) and len(after) == 3
+    assert {tuple(h.ids) for h in found} <= {tuple(h.ids) for step in record for h in step}

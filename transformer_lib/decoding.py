@@ -4,8 +4,9 @@ Chapter 01 defines `generate`; sampling rules and beam search join it in later c
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -86,12 +87,7 @@ def greedy_all(
 
     Sources of similar length are read together, so that there is little padding; the results do not depend on it.
     """
-    require(batch_size >= 1, f"batch_size: expected at least 1, got {batch_size}")
-    order, written = sorted(range(len(sources)), key=lambda i: len(sources[i])), {}
-    for rows in (order[start : start + batch_size] for start in range(0, len(order), batch_size)):
-        batch = padded([sources[i] for i in rows], model.source_pad_id)
-        written |= zip(rows, greedy(model, batch, length), strict=True)
-    return [written[i] for i in range(len(sources))]
+    return _by_length(model, sources, batch_size, lambda batch: greedy(model, batch, length))
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,12 @@ class Hypothesis:
 
 @torch.no_grad()
 def beam_search(
-    model: SequenceToSequenceModel, source: Tensor | Sequence[int], beam: int, length: int, alpha: float = 1.0
+    model: SequenceToSequenceModel,
+    source: Tensor | Sequence[int],
+    beam: int,
+    length: int,
+    alpha: float = 1.0,
+    record: list[list[Hypothesis]] | None = None,
 ) -> list[Hypothesis]:
     r"""The best `beam` finished hypotheses for one source (m,), best first by $\log P / n^\alpha$.
 
@@ -116,31 +117,103 @@ def beam_search(
     ends is set aside. The search stops when no open hypothesis can win any more (its log P only falls, so its best
     possible score is log P now over `length` tokens), or at `length` tokens; then what is open counts as it stands, if
     fewer than `beam` have ended. beam 1 finds what `greedy` finds, unless two tokens are exactly
-    equally likely. Source: Wu et al. (2016), section 7, for the length normalisation.
+    equally likely. record: a list that gets what each step kept.
+    Source: Wu et al. (2016), section 7, for the length normalisation.
     """
+    source = as_ids(source, 2**62, "source")  # the model says which ids there are
+    require(source.dim() == 1, f"source: expected one text (m,), got shape {tuple(source.shape)}")
+    return _search(model, source.unsqueeze(0), beam, length, alpha, record)[0]
+
+
+@torch.no_grad()
+def beam_search_all(
+    model: SequenceToSequenceModel,
+    sources: Sequence[Sequence[int]],
+    beam: int,
+    length: int,
+    alpha: float = 1.0,
+    batch_size: int = 50,
+) -> list[list[Hypothesis]]:
+    """`beam_search` for any number of sources of any lengths, many at a time: the hypotheses of each, in their order.
+
+    Sources of similar length are read together; the results do not depend on it.
+    """
+    return _by_length(model, sources, batch_size, lambda batch: _search(model, batch, beam, length, alpha))
+
+
+def _by_length(
+    model: SequenceToSequenceModel,
+    sources: Sequence[Sequence[int]],
+    batch_size: int,
+    translate: Callable[[Tensor], list[Any]],
+) -> list[Any]:
+    """What `translate` makes of each source, in their order; those of similar length go together."""
+    require(batch_size >= 1, f"batch_size: expected at least 1, got {batch_size}")
+    order, written = sorted(range(len(sources)), key=lambda i: len(sources[i])), {}
+    for rows in (order[start : start + batch_size] for start in range(0, len(order), batch_size)):
+        batch = padded([sources[i] for i in rows], model.source_pad_id)
+        written |= zip(rows, translate(batch), strict=True)
+    return [written[i] for i in range(len(sources))]
+
+
+class _Beam:
+    """One source's search: the hypotheses that are open (none: it is over), and the best that have ended."""
+
+    def __init__(self, beam: int, length: int, alpha: float):
+        self.beam, self.length, self.alpha = beam, length, alpha
+        self.opened, self.done = [Hypothesis([], 0.0)], []
+
+    def advance(self, log_probs: Tensor, end_id: int) -> tuple[list[int], list[Hypothesis]]:
+        """Continue by every token, log_probs (open, v): the row that each hypothesis kept open grew from; all kept."""
+        total = log_probs.double() + torch.tensor([[h.log_prob] for h in self.opened], dtype=torch.float64)
+        values, places = total.flatten().topk(min(self.beam, total.numel()))
+        grown = zip((places // total.shape[1]).tolist(), (places % total.shape[1]).tolist(), values.tolist())
+        found = [(row, Hypothesis([*self.opened[row].ids, token], value)) for row, token, value in grown]
+        ended = [h for _, h in found if h.ids[-1] == end_id]
+        going = [(row, h) for row, h in found if h.ids[-1] != end_id]
+        self.done = sorted([*self.done, *ended], key=lambda h: -h.score(self.alpha))[: self.beam]
+        worst = self.done[-1].score(self.alpha) if len(self.done) == self.beam else -math.inf
+        if all(h.log_prob / self.length**self.alpha <= worst for _, h in going):
+            going = []
+        self.opened = [h for _, h in going]
+        return [row for row, _ in going], [h for _, h in found]
+
+    def best(self) -> list[Hypothesis]:
+        """What is left open at the end counts as it stands, if too few have ended."""
+        candidates = self.done + (self.opened if len(self.done) < self.beam else [])
+        return sorted(candidates, key=lambda h: -h.score(self.alpha))[: self.beam]
+
+
+def _search(
+    model: SequenceToSequenceModel,
+    source: Tensor,
+    beam: int,
+    length: int,
+    alpha: float,
+    record: list[list[Hypothesis]] | None = None,
+) -> list[list[Hypothesis]]:
+    """Beam search for each row of source (batch, m), all of them in one step of the model at a time."""
     require(beam >= 1, f"beam: expected at least 1, got {beam}")
     require(length >= 1, f"length: expected at least 1 token, got {length}")
     require(alpha >= 0, f"alpha: expected 0 (no normalisation) or more, got {alpha}")
-    source = as_ids(source, 2**62, "source")  # the model says which ids there are
-    require(source.dim() == 1, f"source: expected one text (m,), got shape {tuple(source.shape)}")
-    memory, state = model.encode(source.unsqueeze(0)), None
-    opened, done = [Hypothesis([], 0.0)], []
+    beams = running = [_Beam(beam, length, alpha) for _ in source]
+    memory, state = model.encode(source), None
     for _ in range(length):
-        last = torch.tensor([[h.ids[-1] if h.ids else model.start_id] for h in opened])
+        last = torch.tensor([[h.ids[-1] if h.ids else model.start_id] for one in running for h in one.opened])
         log_probs, state = model.step(last, memory, state)
-        total = log_probs[:, -1].double() + torch.tensor([[h.log_prob] for h in opened], dtype=torch.float64)
-        values, places = total.flatten().topk(min(beam, total.numel()))
-        row, token = places // model.vocab_size, places % model.vocab_size
-        found = [Hypothesis([*opened[r].ids, t], v) for r, t, v in zip(row.tolist(), token.tolist(), values.tolist())]
-        done += [h for h in found if h.ids[-1] == model.end_id]
-        kept = [i for i, h in enumerate(found) if h.ids[-1] != model.end_id]
-        opened = [found[i] for i in kept]
-        done = sorted(done, key=lambda h: -h.score(alpha))[:beam]
-        hopeless = len(done) == beam and all(h.log_prob / length**alpha <= done[-1].score(alpha) for h in opened)
-        if not opened or hopeless:
+        rows, first = [], 0
+        for one in running:
+            count = len(one.opened)
+            kept, found = one.advance(log_probs[first : first + count, -1], model.end_id)
+            rows += [first + row for row in kept]
+            first += count
+            if record is not None:
+                record.append(found)
+        running = [one for one in running if one.opened]
+        if not running:
             break
-        memory, state = model.choose(row[kept], memory, state)
-    return sorted(done + (opened if len(done) < beam else []), key=lambda h: -h.score(alpha))[:beam]
+        memory, state = model.choose(torch.tensor(rows), memory, state)
+    return [one.best() for one in beams]
 
 
 def _until(ids: list[int], end: int) -> list[int]:

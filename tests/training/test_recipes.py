@@ -36,7 +36,7 @@ def small(monkeypatch):
 
 def run(monkeypatch, folder, decoder):
     monkeypatch.setattr(sys, "argv", ["recipe", "--folder", str(folder), "--steps", "10"])
-    translation.train_translator("small", decoder, d_h=12, steps=5000, learning_rate=0.01, dropout=0.2)
+    translation.train_recurrent("small", decoder, d_h=12, steps=5000, learning_rate=0.01, dropout=0.2)
     card = json.loads((folder / "small.json").read_text(encoding="utf-8"))
     for own in ("training_cpu_seconds", "evaluation_cpu_seconds"):
         assert card.pop(own) >= 0

@@ -14,10 +14,10 @@ from recipes.cards import machine, options
 from recipes.language_model import warm_up_then_down
 from transformer_lib.decoding import beam_search, greedy_all
 from transformer_lib.evaluation import bleu
-from transformer_lib.models import Seq2Seq
+from transformer_lib.models import Seq2Seq, Transformer
 from transformer_lib.models.trained import PARTS, save_trained
 from transformer_lib.text import END, PAD, START, BytePairTokenizer, load_corpus
-from transformer_lib.training import batches_by_length, fit, translation_loss
+from transformer_lib.training import batches_by_length, fit, label_smoothed_cross_entropy, translation_loss
 from transformer_lib.training.processes import process_rank
 
 VOCABULARY = 4000
@@ -56,6 +56,24 @@ def train_recurrent(name: str, decoder: str, d_h: int, steps: int, learning_rate
         settings,
         lambda model: torch.optim.AdamW(model.parameters(), learning_rate, weight_decay=0.01),
         lambda steps: warm_up_then_down(steps, min(200, steps // 2)),
+    )
+
+
+def train_transformer(name: str, steps: int, dropout: float, smoothing: float = 0.1) -> None:
+    """The Transformers, Pre-LN: Adam as in the paper, labels smoothed, the schedule of the GRU translators."""
+    arguments = {"d_model": 256, "heads": 4, "layers": 3, "d_ff": 512, "dropout": dropout, "wrap": "PreNorm"}
+    arguments["positions"] = "SinusoidalPositions"
+    settings = {"batch_size": 64, "learning_rate": 1e-3, "weight_decay": 0.01, "smoothing": smoothing}
+    settings |= {"optimizer": "AdamW, 0.9, 0.98, 1e-9", "schedule": "400 steps up, then a straight line to 0"}
+    train_translator(
+        name,
+        Transformer,
+        arguments,
+        steps,
+        settings,
+        lambda model: torch.optim.AdamW(model.parameters(), 1e-3, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.01),
+        lambda steps: warm_up_then_down(steps, min(400, steps // 2)),
+        partial(label_smoothed_cross_entropy, epsilon=smoothing),
     )
 
 

@@ -5,7 +5,7 @@ import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
 
-from benchmarks import cells, heads, imports, measure, ngrams, translating
+from benchmarks import cells, heads, imports, measure, ngrams, transformers, translating
 
 BENCHMARKS = (
     ngrams.against_nltk,
@@ -16,6 +16,8 @@ BENCHMARKS = (
     translating.byte_pairs,
     heads.against_pytorch,
     heads.memory,
+    transformers.against_pytorch,
+    transformers.batched_beam,
     imports.beyond_torch,
 )
 

@@ -59,11 +59,11 @@ def train_recurrent(name: str, decoder: str, d_h: int, steps: int, learning_rate
     )
 
 
-def train_transformer(name: str, steps: int, dropout: float, smoothing: float = 0.1) -> None:
+def train_transformer(name: str, d_model: int, d_ff: int, steps: int, learning_rate: float, dropout: float) -> None:
     """The Transformers, Pre-LN: Adam as in the paper, labels smoothed, the schedule of the GRU translators."""
-    arguments = {"d_model": 256, "heads": 4, "layers": 3, "d_ff": 512, "dropout": dropout, "wrap": "PreNorm"}
+    arguments = {"d_model": d_model, "heads": 4, "layers": 3, "d_ff": d_ff, "dropout": dropout, "wrap": "PreNorm"}
     arguments["positions"] = "SinusoidalPositions"
-    settings = {"batch_size": 64, "learning_rate": 1e-3, "weight_decay": 0.01, "smoothing": smoothing}
+    settings = {"batch_size": 64, "learning_rate": learning_rate, "weight_decay": 0.01, "smoothing": 0.1}
     settings |= {"optimizer": "AdamW, 0.9, 0.98, 1e-9", "schedule": "400 steps up, then a straight line to 0"}
     train_translator(
         name,
@@ -71,9 +71,11 @@ def train_transformer(name: str, steps: int, dropout: float, smoothing: float = 
         arguments,
         steps,
         settings,
-        lambda model: torch.optim.AdamW(model.parameters(), 1e-3, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.01),
+        lambda model: torch.optim.AdamW(
+            model.parameters(), learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.01
+        ),
         lambda steps: warm_up_then_down(steps, min(400, steps // 2)),
-        partial(label_smoothed_cross_entropy, epsilon=smoothing),
+        label_smoothed_cross_entropy,
     )
 
 

@@ -6,6 +6,7 @@ Chapters 04, 05 and 10.
 import itertools
 import math
 
+import numpy as np
 import pytest
 import sacrebleu
 import torch
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from tests.models_by_hand import TableTranslator
 from tests.one_line import one_line_error
 from transformer_lib.decoding import Hypothesis, beam_search, beam_search_all, greedy, greedy_all
-from transformer_lib.evaluation import bleu
+from transformer_lib.evaluation import bleu, paired_bootstrap
 from transformer_lib.models import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
 from transformer_lib.parts.recurrent import GRUCell, LSTMCell, RNNCell
 from transformer_lib.text import END as END_SIGN
@@ -402,6 +403,64 @@ def test_bleu_wants_a_reference_for_each():
         bleu(hypotheses=["a"], references=["a", "b"])
     with one_line_error("hypotheses: expected one for each reference, got 0 for 0"):
         bleu(hypotheses=[], references=[])
+
+
+def two_translators(count=40, seed=0):
+    """References, and two translations of each with words exchanged: in the second more of them."""
+    chance = np.random.default_rng(seed)
+    references = [chance.choice(list("abcdefgh"), size=chance.integers(4, 9)) for _ in range(count)]
+    sides = [
+        [np.where(chance.random(len(row)) < wrong, "x", row) for row in references] for wrong in (0.1, 0.3)
+    ]  # the better one first
+    return [[" ".join(row) for row in side] for side in (*sides, references)]
+
+
+def test_the_gain_is_the_difference_of_both_scores_and_changes_its_sign_with_them():
+    good, poor, references = two_translators()
+    there = paired_bootstrap(hypotheses=good, baseline=poor, references=references)
+    scores = [bleu(hypotheses=side, references=references)["bleu"] for side in (good, poor)]
+    assert there["gain"] == pytest.approx(scores[0] - scores[1], rel=1e-12) and there["gain"] > 5
+    assert there["interval"][0] < there["gain"] < there["interval"][1] and there["share_better"] > 0.9
+    back = paired_bootstrap(hypotheses=poor, baseline=good, references=references)
+    assert back["gain"] == -there["gain"] and back["share_better"] == pytest.approx(1 - there["share_better"])
+    assert back["interval"] == pytest.approx([-end for end in reversed(there["interval"])], rel=1e-9)
+
+
+def test_a_translator_gains_nothing_over_itself_whatever_is_drawn():
+    """The two translations of a sentence go together: drawn one by one, the difference would spread."""
+    good, poor, references = two_translators()
+    same = paired_bootstrap(hypotheses=poor, baseline=poor, references=references)
+    assert same == {"gain": 0.0, "interval": (0.0, 0.0), "share_better": 0.0}
+    three = [[*side[:3]] for side in (good, poor, references)]
+    drawn = [sacrebleu.corpus_bleu(side, [three[2]]).score for side in three[:2]]
+    found = paired_bootstrap(hypotheses=three[0], baseline=three[1], references=three[2])
+    assert found["gain"] == pytest.approx(drawn[0] - drawn[1], rel=1e-12)
+
+
+def test_the_interval_is_that_of_texts_drawn_again_and_scored_by_sacrebleu():
+    good, poor, references = two_translators(12)
+    draws = np.random.default_rng(5).multinomial(12, np.full(12, 1 / 12), size=30)
+    gains = []
+    for times in draws:
+        rows = [i for i, count in enumerate(times) for _ in range(count)]
+        sides = [[side[i] for i in rows] for side in (good, poor, references)]
+        gains.append(np.diff([sacrebleu.corpus_bleu(side, [sides[2]]).score for side in (sides[1], sides[0])])[0])
+    found = paired_bootstrap(hypotheses=good, baseline=poor, references=references, samples=30, seed=5)
+    assert found["interval"] == pytest.approx(np.quantile(gains, (0.025, 0.975)), rel=1e-9)
+    assert found["share_better"] == np.mean([gain > 0 for gain in gains])
+    again = paired_bootstrap(hypotheses=good, baseline=poor, references=references, samples=30, seed=5)
+    assert again == found != paired_bootstrap(hypotheses=good, baseline=poor, references=references, samples=30)
+
+
+def test_a_pair_of_translators_is_refused_as_one_is():
+    with one_line_error("samples: expected at least 2, got 1"):
+        paired_bootstrap(hypotheses=["a"], baseline=["a"], references=["a"], samples=1)
+    with one_line_error("baseline: expected one for each reference, got 2 for 1"):
+        paired_bootstrap(hypotheses=["a"], baseline=["a", "b"], references=["a"])
+    with one_line_error("baseline: expected a list of texts", "one text"):
+        paired_bootstrap(hypotheses=["a"], baseline="a", references=["a"])
+    with one_line_error("references: expected some text in each, got none in those numbered [0]"):
+        paired_bootstrap(hypotheses=["a"], baseline=["a"], references=[" "])
 
 
 @given(

@@ -271,7 +271,9 @@ def test_a_tokenizer_of_another_kind_is_refused(tmp_path):
     with one_line_error("t.json: expected a character tokenizer, got a word tokenizer"):
         CharTokenizer.load(tmp_path / "t.json")
     (tmp_path / "t.json").write_text('{"kind": ["x"], "options": {}, "tokens": []}', encoding="utf-8")
-    with one_line_error("t.json: expected a character or word or byte-pair tokenizer, got a ['x'] tokenizer"):
+    with one_line_error(
+        "t.json: expected a character or word or byte-pair or wordpiece tokenizer, got a ['x'] tokenizer"
+    ):
         Tokenizer.load(tmp_path / "t.json")
 
 

@@ -5,6 +5,7 @@ from .byte_pair import BytePairTokenizer
 from .corpora import Corpus, Pair, load_corpus
 from .reversal import ReversalTask
 from .tokenizers import END, PAD, START, UNKNOWN, CharTokenizer, Tokenizer, WordTokenizer
+from .wordpiece import WordPieceTokenizer
 
 __all__ = [
     "END",
@@ -18,6 +19,7 @@ __all__ = [
     "Pair",
     "ReversalTask",
     "Tokenizer",
+    "WordPieceTokenizer",
     "WordTokenizer",
     "load_corpus",
 ]

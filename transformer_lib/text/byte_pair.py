@@ -4,8 +4,9 @@ Chapters 04, 05, 10 and 14. It works on bytes, so that no text is unknown and ev
 """
 
 import heapq
+import operator
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Self
 
@@ -99,7 +100,7 @@ class BytePairTokenizer(Tokenizer):
         words = Counter(piece for text in texts for piece in pieces(cut, text))
         require(len(words) > 0, "texts: expected at least one token to learn from, got empty text")
         alphabet = sorted(byte_characters().values())
-        learned = _Merging(words, alphabet)
+        learned = Merging({tuple(_as_characters(word)): count for word, count in words.items()}, alphabet)
         merges = learned.run(vocab_size - smallest, forbidden=set(specials))
         return cls([*specials, *alphabet, *(a + b for a, b in merges)], merges, pattern)
 
@@ -155,17 +156,25 @@ def _merge_pair(tokens: list[str], pair: tuple[str, str]) -> list[str]:
     return merged
 
 
-class _Merging:
-    """All different pieces laid end to end as one chain; a merge touches only the places where its pair stands."""
+class Merging:
+    """All different pieces laid end to end as one chain; a merge touches only the places where its pair stands.
 
-    def __init__(self, words: Counter[str], alphabet: Sequence[str]):
-        self.names = list(alphabet)
+    words: how often each piece occurs, as the tokens that it begins with; union: the name of two tokens made one.
+    """
+
+    def __init__(
+        self,
+        words: Mapping[tuple[str, ...], int],
+        alphabet: Sequence[str],
+        union: Callable[[str, str], str] = operator.add,
+    ):
+        self.names, self.union = list(alphabet), union
         number = {name: i for i, name in enumerate(self.names)}
         self.token, self.weight, self.before, self.after = [], [], [], []
         self.count: Counter[tuple[int, int]] = Counter()
         self.places: dict[tuple[int, int], set[int]] = defaultdict(set)
         for word, weight in words.items():
-            tokens = [number[character] for character in _as_characters(word)]
+            tokens = [number[name] for name in word]
             first = len(self.token)
             self.token += tokens
             self.weight += [weight] * len(tokens)
@@ -190,7 +199,7 @@ class _Merging:
             names = self.names[pair[0]], self.names[pair[1]]
             if now < 2:
                 break
-            if names[0] + names[1] in forbidden:
+            if self.union(*names) in forbidden:
                 continue
             learned.append(names)
             self._apply(pair)
@@ -198,7 +207,7 @@ class _Merging:
 
     def _apply(self, pair: tuple[int, int]) -> None:
         union = len(self.names)
-        self.names.append(self.names[pair[0]] + self.names[pair[1]])
+        self.names.append(self.union(self.names[pair[0]], self.names[pair[1]]))
         changed = set()
         for i in sorted(self.places.pop(pair)):
             j = self.after[i]

@@ -21,6 +21,7 @@ class Tokenizer:
     """A list of tokens, numbered from 0. A subclass says how a text is split into tokens and joined again."""
 
     kind = "tokenizer"
+    pad, unknown, start, end = PAD, UNKNOWN, START, END  # what marks what; another kind may have other marks
 
     def __init__(self, tokens: Sequence[str]):
         self.tokens = list(tokens)
@@ -68,20 +69,21 @@ class Tokenizer:
 
         A token outside the vocabulary becomes <unk>; ValueError where the vocabulary has no <unk>.
         """
-        for special in [START] * start + [END] * end:
+        before, after = [self.start] * start, [self.end] * end
+        for special in before + after:
             require(
                 special in self.ids,
                 f"text: expected {special} in the vocabulary, to mark the text's border, got none; "
                 f"train with specials=({special!r},)",
             )
-        tokens = [START] * start + self.split(text) + [END] * end
-        unknown = self.ids.get(UNKNOWN)
+        tokens = before + self.split(text) + after
+        unknown = self.ids.get(self.unknown)
         ids = [self.ids.get(token, unknown) for token in tokens]
         if None in ids:
             token = tokens[ids.index(None)]
             raise ValueError(
                 f"text: expected only tokens of the vocabulary ({self.vocab_size}), got {token!r}; "
-                f"train on text that has it, or with specials=({UNKNOWN!r},)"
+                f"train on text that has it, or with specials=({self.unknown!r},)"
             )
         return ids
 
@@ -96,7 +98,7 @@ class Tokenizer:
                     f"ids: expected one text's token ids, whole numbers, got a {type(i).__name__}"
                 ) from error
             require(0 <= i < self.vocab_size, f"ids: expected 0 to {self.vocab_size - 1}, got {i}")
-            if self.tokens[i] not in (PAD, START, END):
+            if self.tokens[i] not in (self.pad, self.start, self.end):
                 tokens.append(self.tokens[i])
         return self.join(tokens)
 

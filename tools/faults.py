@@ -219,6 +219,27 @@ FAULTS = [
         "06",
     ),
     Fault("one look into the future", "parts/masks.py", "dtype=torch.bool).tril()", "dtype=torch.bool).tril(1)", "06"),
+    Fault(
+        "the exponent doubled",
+        "parts/positions.py",
+        "(-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)",
+        "(-2 * torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)",
+        "08",
+    ),
+    Fault(
+        "sine and cosine exchanged",
+        "parts/positions.py",
+        "[torch.sin(pos * omega), torch.cos(pos * omega)]",
+        "[torch.cos(pos * omega), torch.sin(pos * omega)]",
+        "08",
+    ),
+    Fault(
+        "learned rows always from the first",
+        "parts/positions.py",
+        "return self.rows[start : start + n]\n",
+        "return self.rows[:n]\n",
+        "08",
+    ),
 ]
 
 

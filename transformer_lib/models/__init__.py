@@ -1,5 +1,6 @@
 """Models, assembled from parts: token ids -> distributions."""
 
+from .bert import Bert, Chooser, Classifier, PretrainingHeads, SpanFinder, best_span
 from .gpt import GPT
 from .ngram import NGramModel
 from .recurrent import RecurrentLanguageModel
@@ -10,12 +11,18 @@ from .transformer import Transformer
 __all__ = [
     "GPT",
     "AttentionDecoder",
+    "Bert",
+    "Chooser",
+    "Classifier",
     "ContextDecoder",
     "Decoder",
     "NGramModel",
+    "PretrainingHeads",
     "RecurrentLanguageModel",
     "Seq2Seq",
+    "SpanFinder",
     "Transformer",
+    "best_span",
     "ladder",
     "load_card",
     "load_trained",

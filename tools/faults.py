@@ -240,6 +240,27 @@ FAULTS = [
         "return self.rows[:n]\n",
         "08",
     ),
+    Fault(
+        "heads take every h-th number",
+        "parts/attention.py",
+        'rearrange(W(x), "... n (h d_k) -> ... h n d_k"',
+        'rearrange(W(x), "... n (d_k h) -> ... h n d_k"',
+        "07",
+    ),
+    Fault(
+        "heads joined by turns",
+        "parts/attention.py",
+        'rearrange(Z, "... h n d_k -> ... n (h d_k)")',
+        'rearrange(Z, "... h n d_k -> ... n (d_k h)")',
+        "07",
+    ),
+    Fault(
+        "the weights shown know no mask",
+        "parts/attention.py",
+        "_, A = scaled_dot_product_attention(Q, K, V, mask)",
+        "_, A = scaled_dot_product_attention(Q, K, V)",
+        "07",
+    ),
 ]
 
 

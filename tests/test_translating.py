@@ -241,7 +241,8 @@ def test_bad_input_is_refused():
     for options, message in (
         ({"beam": 0, "length": 3}, "beam: expected at least 1, got 0"),
         ({"beam": 1, "length": 0}, "length: expected at least 1 token, got 0"),
-        ({"beam": 1, "length": 3, "alpha": -1}, "alpha: expected 0"),
+        ({"beam": 1, "length": 3, "alpha": -1}, "alpha: expected from 0 (no normalisation) to 10, got -1"),
+        ({"beam": 1, "length": 3, "alpha": 500}, "alpha: expected from 0 (no normalisation) to 10, got 500"),
     ):
         with one_line_error(message):
             beam_search(model, source, **options)
@@ -500,3 +501,16 @@ def test_the_record_holds_what_each_step_kept():
         parents = [h.ids for h in before if h.ids[-1] != model.end_id]
         assert all(h.ids[:-1] in parents for h in after) and len(after) == 3
     assert {tuple(h.ids) for h in found} <= {tuple(h.ids) for step in record for h in step}
+
+
+def test_a_model_that_diverged_writes_nothing():
+    model = model_of()
+    with torch.no_grad():
+        model.output.bias[3] = torch.nan
+    for translate in (
+        lambda: greedy(model, torch.tensor([[3, 4]]), 4),
+        lambda: beam_search(model, [3, 4], 2, 4),
+        lambda: greedy_all(model, [[3], [4, 3]], 4),
+    ):
+        with one_line_error("model: expected log probabilities, got NaN; did its training diverge?"):
+            translate()

@@ -72,7 +72,7 @@ def greedy(model: SequenceToSequenceModel, source: Tensor, length: int) -> list[
     rows, ended = [], torch.zeros(len(source), dtype=torch.bool)
     for _ in range(length):
         log_probs, state = model.step(new, memory, state)
-        new = log_probs[:, -1].argmax(dim=-1, keepdim=True)
+        new = _no_nan(log_probs[:, -1]).argmax(dim=-1, keepdim=True)
         rows.append(new[:, 0])
         ended |= new[:, 0] == model.end_id
         if ended.all():
@@ -165,7 +165,7 @@ class _Beam:
 
     def advance(self, log_probs: Tensor, end_id: int) -> tuple[list[int], list[Hypothesis]]:
         """Continue by every token, log_probs (open, v): the row that each hypothesis kept open grew from; all kept."""
-        total = log_probs.double() + torch.tensor([[h.log_prob] for h in self.opened], dtype=torch.float64)
+        total = _no_nan(log_probs).double() + torch.tensor([[h.log_prob] for h in self.opened], dtype=torch.float64)
         values, places = total.flatten().topk(min(self.beam, total.numel()))
         grown = zip((places // total.shape[1]).tolist(), (places % total.shape[1]).tolist(), values.tolist())
         found = [(row, Hypothesis([*self.opened[row].ids, token], value)) for row, token, value in grown]
@@ -195,7 +195,7 @@ def _search(
     """Beam search for each row of source (batch, m), all of them in one step of the model at a time."""
     require(beam >= 1, f"beam: expected at least 1, got {beam}")
     require(length >= 1, f"length: expected at least 1 token, got {length}")
-    require(alpha >= 0, f"alpha: expected 0 (no normalisation) or more, got {alpha}")
+    require(0 <= alpha <= 10, f"alpha: expected from 0 (no normalisation) to 10, got {alpha}")
     beams = running = [_Beam(beam, length, alpha) for _ in source]
     memory, state = model.encode(source), None
     for _ in range(length):
@@ -214,6 +214,11 @@ def _search(
             break
         memory, state = model.choose(torch.tensor(rows), memory, state)
     return [one.best() for one in beams]
+
+
+def _no_nan(log_probs: Tensor) -> Tensor:
+    require(not bool(log_probs.isnan().any()), "model: expected log probabilities, got NaN; did its training diverge?")
+    return log_probs
 
 
 def _until(ids: list[int], end: int) -> list[int]:

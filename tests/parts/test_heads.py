@@ -324,3 +324,10 @@ def test_keys_and_values_projected_beforehand_stand_for_the_memory():
         attention.keys_values(torch.randn(3, 5, 7))
     with one_line_error("memory: expected shape (..., n, d_model), got (8,)"):
         attention.keys_values(torch.randn(8))
+
+
+@given(st.integers(1, 5), st.integers(0, 5))
+def test_what_is_new_looks_at_all_before(n, before):
+    assert torch.equal(causal_mask(n, before), causal_mask(before + n)[before:])
+    with one_line_error("before: expected 0 or more keys, got -1"):
+        causal_mask(n, -1)

@@ -70,7 +70,7 @@ class GPT(nn.Module, LanguageModel):
         X = self.embedding(ids)
         if self.positions is not None:
             X = X + self.positions(n, before)
-        X, mask = self.dropout(X), causal_mask(before + n)[before:]  # the last n rows: what is new looks at all before
+        X, mask = self.dropout(X), causal_mask(n, before)
         for layer, cache in zip(self.layers, state, strict=True):
             X = layer(X, mask, cache)
         return self.norm(X), state

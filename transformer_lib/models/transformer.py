@@ -102,7 +102,7 @@ class Transformer(nn.Module, SequenceToSequenceModel):
         ids = as_batch(ids, self.vocab_size, "ids", len(memory.H))
         state = own_caches(state, len(self.decoder))
         n, before = ids.shape[-1], len(state[0])
-        Y, mask = self.embed(self.target_embedding, ids, before), causal_mask(before + n)[before:]
+        Y, mask = self.embed(self.target_embedding, ids, before), causal_mask(n, before)
         for layer, keys_values, cache in zip(self.decoder, memory.keys_values, state, strict=True):
             Y = layer(Y, keys_values, mask, memory.mask[:, None], cache)
         return torch.log_softmax(self.output(self.decoder_norm(Y)), dim=-1), state

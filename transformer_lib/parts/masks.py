@@ -15,10 +15,14 @@ def padding_mask(ids: Int[Tensor, "*batch m"], pad_id: int) -> Bool[Tensor, "*ba
     return ids != pad_id
 
 
-def causal_mask(n: int) -> Bool[Tensor, "n n"]:
-    """True on and below the diagonal: query t may look at key j where j <= t."""
+def causal_mask(n: int, before: int = 0) -> Bool[Tensor, "n m"]:
+    """True on and below the diagonal: query t may look at key j where j <= t.
+
+    before: so many keys stand before the n queries, and all may look at them: the rows for what is new.
+    """
     require(n >= 1, f"n: expected at least 1 position, got {n}")
-    return torch.ones(n, n, dtype=torch.bool).tril()
+    require(before >= 0, f"before: expected 0 or more keys, got {before}")
+    return torch.ones(n, before + n, dtype=torch.bool).tril(before)
 
 
 def additive(mask: Bool[Tensor, "*any"]) -> Float[Tensor, "*any"]:

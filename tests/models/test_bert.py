@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tests.one_line import SHAPES_CHECKED, one_line_error
+from tests.parts.pytorchs import shake
 from transformer_lib.models import Bert, Chooser, Classifier, PretrainingHeads, SpanFinder, best_span
 from transformer_lib.models.pretrained import as_bert
 from transformer_lib.parts.masks import causal_mask
@@ -26,14 +27,6 @@ def _float64():
 def small(seed=0, dropout=0.0, **named):
     torch.manual_seed(seed)
     return shake(Bert(12, 8, 2, 2, 16, 10, dropout, **named).eval())
-
-
-def shake(model):
-    """Every weight drawn anew: what a start sets to 0 or 1 hides mistakes."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(0.4 * torch.randn(parameter.shape))
-    return model
 
 
 def theirs(kind, bert, **named):
@@ -78,7 +71,7 @@ def same(found, expected, *parameters):
 )  # fmt: skip
 def test_the_encoder_is_theirs(heads, width, layers, n, lengths, seed):
     torch.manual_seed(seed)
-    bert = shake(Bert(9, heads * width, heads, layers, 5, 6, 0.0).eval())
+    bert = shake(Bert(9, heads * width, heads, layers, 5, 6, 0.0).eval(), seed)
     other = theirs("BertModel", bert)
     ids = torch.randint(1, 9, (len(lengths), 6))
     for row, length in zip(ids, lengths, strict=True):

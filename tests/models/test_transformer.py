@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tests.one_line import one_line_error
-from tests.parts.pytorchs import copy_decoder_layer, copy_encoder_layer
+from tests.parts.pytorchs import copy_decoder_layer, copy_encoder_layer, shake
 from transformer_lib.decoding import beam_search, greedy, greedy_all
 from transformer_lib.models import Transformer
 from transformer_lib.models.trained import load_trained, save_trained
@@ -34,15 +34,6 @@ def _float64():
 def small(wrap=PostNorm, dropout=0.0, **named):
     torch.manual_seed(0)
     return Transformer(12, 8, 2, 2, 16, dropout, wrap=wrap, **named)
-
-
-def shake(model, seed=0):
-    """Every weight drawn anew: what a start sets to 0 or 1 hides mistakes."""
-    chance = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(0.4 * torch.randn(parameter.shape, generator=chance))
-    return model
 
 
 @pytest.mark.parametrize("wrap", WRAPS)

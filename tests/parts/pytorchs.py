@@ -1,4 +1,4 @@
-"""Our layers' weights, copied into PyTorch's layers of the same architecture.
+"""Our layers' weights, copied into PyTorch's layers of the same architecture, and weights drawn anew.
 
 For the tests of chapters 07 and 09, and for benchmarks.
 """
@@ -47,3 +47,12 @@ def copy_decoder_layer(ours: DecoderLayer, theirs: nn.TransformerDecoderLayer) -
     copy_norm(ours.source_attention.norm, theirs.norm2)
     copy_feed_forward(ours.feed_forward.sublayer, theirs)
     copy_norm(ours.feed_forward.norm, theirs.norm3)
+
+
+@torch.no_grad()
+def shake(model: nn.Module, seed: int = 0) -> nn.Module:
+    """Every weight drawn anew: what a start sets to 0 or 1 hides mistakes."""
+    chance = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.copy_(0.4 * torch.randn(parameter.shape, generator=chance))
+    return model

@@ -218,7 +218,7 @@ FAULTS = [
         "(Q.shape[-1] ** -1.0 if scale is None else scale)",
         "06",
     ),
-    Fault("one look into the future", "parts/masks.py", "dtype=torch.bool).tril()", "dtype=torch.bool).tril(1)", "06"),
+    Fault("one look into the future", "parts/masks.py", ".tril(before)", ".tril(before + 1)", "06"),
     Fault(
         "the exponent doubled",
         "parts/positions.py",

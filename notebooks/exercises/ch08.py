@@ -12,6 +12,14 @@ from transformer_lib.parts.attention import scaled_dot_product_attention
 from transformer_lib.parts.masks import causal_mask
 from transformer_lib.parts.positions import sinusoidal_positions
 from transformer_lib.show import close, exercise, right, wrong
+from transformer_lib.show.exercises import numeric
+
+
+def _near(answer, expected, step):  # to within about one unit of the digits asked for
+    answer, expected = numeric(answer), numeric(expected)
+    if answer is None or answer.shape != expected.shape:
+        return False
+    return bool((abs(answer - expected) <= step).all())
 
 
 def _double(pos, i, d_model):  # the angle with the exponent doubled
@@ -21,7 +29,7 @@ def _double(pos, i, d_model):  # the angle with the exponent doubled
 @exercise("8.1", expects="four numbers, as (1, 2, 3, 4)")
 def by_hand(answer):
     pos, expected = 2, sinusoidal_positions(1, 4, start=2)[0].double()
-    if close(answer, expected, 2e-3):
+    if _near(answer, expected, 6e-4):
         return right()
     sine, cosine, slow_sine, slow_cosine = expected.tolist()
     slips = {
@@ -45,10 +53,19 @@ def by_hand(answer):
         "that is place 1: places count from 0, and pos = 2 is the third token": sinusoidal_positions(1, 4, 1)[0],
         "that is place 3: pos is 2 as it stands, nothing is added": sinusoidal_positions(1, 4, 3)[0],
         "these are the angles; sine and cosine of each are asked for": [pos, pos, pos / 100, pos / 100],
+        "the place is divided by 10000 to the power, not multiplied": [
+            f(pos * 100**i) for i in (0, 1) for f in (math.sin, math.cos)
+        ],
+        "2 radians are more than a quarter of a turn: the cosine is negative": expected.abs(),
     }
     for words, slip in slips.items():
-        if close(answer, slip, 2e-3):
+        if _near(answer, slip, 6e-4):
             return wrong(words)
+    if _near(answer, expected, 6e-3):
+        return wrong("nearly: three decimals are asked for")
+    got = numeric(answer)
+    if got is None or got.shape != (4,):
+        return wrong("expected four numbers: d_model = 4, so a row has four components")
     return wrong("two pairs: sine and cosine of 2 / 1, then sine and cosine of 2 / 100, all in radians")
 
 
@@ -72,10 +89,13 @@ def longest_wave(answer):
         "the exponent was doubled: 4i / d_model": 2 * math.pi * 10_000 ** (4 * last / d_model),
         "that is the frequency; the wavelength is 2 pi divided by it": omega,
         "the exponent 127/128 belongs to no pair: 2i is even, at most 126": 2 * math.pi * 10_000 ** (127 / 128),
+        "10000 is the base of the frequencies; a turn has 2 pi radians, and the exponent ends before 1": 10_000,
     }
     for words, slip in slips.items():
         if close(answer, slip, 2e-3):
             return wrong(words)
+    if close(answer, 2 * math.pi / omega, 2e-2):
+        return wrong("nearly: give it to three digits at least")
     return wrong("the last pair is i = 63; its wavelength is 2 pi times 10000 to the power 2i / d_model")
 
 
@@ -97,6 +117,7 @@ def orders(answer):
         "the mask hides what comes later; what came before counts: another pair there, another output": 120,
         "only the order itself? The two before it enter as a sum, and what comes later does not enter": 1,
         "the three at the front may not change places at will: the third is the query, it has to stay": 36,
+        "choices that are made independently multiply: 2 times 6, not 2 plus 6": 8,
         "24 is the answer for the last of five tokens; here, count before (2) and after (6)": 24,
     }
     for words, slip in slips.items():
@@ -130,6 +151,9 @@ def _table_slips(length, d_model):
         "sine and cosine of a pair share one frequency": table(each[:, 0::2], each[:, 1::2]),
         "the places are multiplied by 10000 to the power; divide by it": table(pos * 10_000 ** (even / d_model)),
         "angles are in radians": table(torch.deg2rad(angles)),
+        "the exponent is divided by d_model, not by d_model - 2: the last one stops short of 1": table(
+            pos / 10_000 ** (even / max(d_model - 2, 1))
+        ),
     }
 
 
@@ -199,6 +223,7 @@ def turned(answer):
             ),
             "PE(k) was added; the sum of two position vectors is no position vector: rotate": x
             + torch.stack([(k * omega).sin(), (k * omega).cos()], -1).flatten(-2),
+            "k does not enter, or as 1": turn(omega),
             "each pair gives (sine', cosine') next to each other; yours come out as halves": torch.cat(
                 [turn(k * omega)[..., 0::2], turn(k * omega)[..., 1::2]], -1
             ),
@@ -209,6 +234,12 @@ def turned(answer):
             ):
                 return wrong(words)
         return wrong(f"for k = {k} the rows are others: sine' = sine cos(omega k) + cosine sin(omega k), and so on")
+    mixed, expected = (
+        torch.cat([sinusoidal_positions(3, 8, 20 + k)[:, :4], sinusoidal_positions(3, 8, 90 + k)[:, 4:]], 1).double()
+        for k in (0, 7)
+    )
+    if not torch.allclose(answer(mixed, 7).double(), expected, rtol=0, atol=1e-7):
+        return wrong("right for positions, but the place was read off some hands: turn each hand by itself")
     return right()
 
 
@@ -225,6 +256,9 @@ def distance(answer):
         (64, 7, 7),
         (64, 31, 4),
         (96, 777, 780),
+        (64, 30_000, 22_000),  # far out, where the hands themselves have gone round
+        (64, 1_000_000, 1_000_123),
+        (128, 55_000, 45_500),
     ):
         x, y = (sinusoidal_positions(1, d_model, place)[0].double() for place in (p, q))
         got = answer(x.clone(), y.clone())
@@ -237,12 +271,24 @@ def distance(answer):
             return wrong(f"nearly: off by {abs(got - (q - p)):.1g}; round to the nearest whole number")
         if got == p - q and p < q:
             return wrong("the sign is exchanged: q - p is asked for, how far y lies ahead of x")
+        if max(p, q) > 10_000:
+            return wrong(
+                f"right for early places, for {p} and {q} it says {got:.6g}: difference of two angles, or a table, "
+                "goes wrong where a hand has gone round; take sine and cosine of the difference"
+            )
         if got == abs(q - p):
             return wrong(
                 "that is the distance without its sign: the inner product cannot tell ahead from back, the sines can"
             )
+        if int(got) == got and abs(got - (q - p)) == 1:
+            return wrong("off by one: int() cuts off; round() goes to the nearest whole number")
         if got == round(math.remainder(q - p, 2 * math.pi)) or got == round((q - p) % (2 * math.pi)):
             return wrong("the first hand knows the distance only up to whole turns of 6.28; ask the slowest")
+        last = 10_000.0 ** (-(d_model - 2) / d_model)
+        if abs(got - last * (q - p)) < 1e-6:
+            return wrong("that is the angle, omega times the distance: divide it by the omega of the hand")
+        if abs(got - last * (q - p) * 10_000) <= 0.51:
+            return wrong("the slowest omega is not 1/10000: the last i is d_model / 2 - 1")
         return wrong(
             f"for places {p} and {q} it says {got:.6g}: the slowest hand turns by omega (q - p), less than half a turn"
         )

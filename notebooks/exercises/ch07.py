@@ -5,7 +5,7 @@ What is expected is computed here, by the library where it has it; each likely w
 
 import torch
 
-from transformer_lib.parts.attention import MultiHeadAttention
+from transformer_lib.parts.attention import MultiHeadAttention, scaled_dot_product_attention
 from transformer_lib.parts.masks import causal_mask
 from transformer_lib.show import close, exercise, right, wrong
 
@@ -32,6 +32,8 @@ def by_hand(answer):
         return wrong("each head collects with its own weights; here they are exchanged")
     if close(answer, (first @ W_O[:2] + second @ W_O[2:]) / 2, 1e-3):
         return wrong("contributions are added, not averaged")
+    if close(answer, heads.flatten() @ W_O.abs(), 1e-3):
+        return wrong("one number of the lower half of W^O is negative")
     return wrong("per head: weights times values; then head 1 times the upper half of W^O plus head 2 times the lower")
 
 
@@ -71,6 +73,8 @@ def sizes(answer):
         return wrong("W^O is forgotten: four matrices, not three")
     if close(got[5], parameters * h):
         return wrong("that would be twelve heads of full width; theirs is d_model / h")
+    if close(got[5], parameters + 4 * d_model):
+        return wrong("biases are counted as well; the matrices alone are asked for")
     if close(got[5], 4 * d_model * d_k):
         return wrong("those are the parameters of one head; there are twelve")
     return wrong("four times d_model squared: W^Q, W^K, W^V of all heads side by side, and W^O")
@@ -88,12 +92,16 @@ def balance(answer):
         return wrong("the number is right; but d_k = d_model / h, so h times n n d_k is n n d_model for any h")
     if close(n, 2 * equal):
         return wrong("scores and collecting both cost n n d_model: two such terms against four")
+    if close(n, d_model / 2):
+        return wrong("the ratio is turned round: solve 4 n d_model^2 = 2 n^2 d_model once more")
     if close(n, d_model):
         return wrong("four projections of n d_model^2 stand against two terms of n^2 d_model: that is not yet even")
     if close(n, 3 * d_model / 2):
         return wrong("W^O is a projection as well: four, not three")
-    if close(n, 2 * d_model / 8) or close(n, 2 * 64):
-        return wrong("all heads count: h n n d_k = n n d_model, not n n d_k")
+    if close(n, 2 * d_model * 8):
+        return wrong("those are the scores of one head: all heads count, h n n d_k = n n d_model")
+    if close(n, 2 * d_model / 8):
+        return wrong("each head is only d_k = d_model / h wide: h n n d_k = n n d_model, not h n n d_model")
     return wrong("solve 4 n d_model^2 = 2 n^2 d_model for n")
 
 
@@ -139,19 +147,27 @@ def split(answer):
     return right()
 
 
-def _attention(X, W_Q, W_K, W_V, h, mask, power=-0.5, softmax_dim=-1, narrow=True):
+def _attention(X, W_Q, W_K, W_V, h, mask, power=-0.5, softmax_dim=-1, width=None, late=False):
     """The heads (h, n, d_k), with the slips that a check wants to recognise."""
     n, d_model = X.shape
     Q, K, V = ((X @ W).view(n, h, d_model // h).transpose(0, 1) for W in (W_Q, W_K, W_V))
-    S = Q @ K.transpose(1, 2) * (Q.shape[-1] if narrow else d_model) ** power
+    S = Q @ K.transpose(1, 2) * (width or Q.shape[-1]) ** power
+    if late:
+        return torch.softmax(S, dim=softmax_dim) * mask @ V
+    if mask.is_floating_point():
+        return torch.softmax(S + mask, dim=softmax_dim) @ V
     return torch.softmax(S.masked_fill(~mask, -torch.inf), dim=softmax_dim) @ V
+
+
+def _same(got, slip):
+    return torch.allclose(got, slip, rtol=0, atol=1e-8, equal_nan=True)
 
 
 @exercise("7.5", expects="a function of (X, W_Q, W_K, W_V, W_O, h, mask)")
 def from_scratch(answer):
     if said := _function(answer):
         return said
-    for seed, (n, d_model, h) in enumerate(((3, 4, 2), (5, 6, 3), (4, 8, 2), (1, 4, 4))):
+    for seed, (n, d_model, h) in enumerate(((4, 6, 2), (5, 6, 3), (4, 8, 2), (1, 4, 4))):
         X, mask = _numbers(seed, n, d_model), causal_mask(n)
         W_Q, W_K, W_V, W_O = matrices = _numbers(seed + 10, 4, d_model, d_model)
         module = MultiHeadAttention(d_model, h, bias=False).double().requires_grad_(False)
@@ -164,45 +180,57 @@ def from_scratch(answer):
             return wrong(f"expected Z of shape (n, d_model) = {tuple(expected.shape)}")
         if torch.allclose(got, expected, rtol=0, atol=1e-8):
             continue
-        everywhere, last = torch.ones_like(mask), torch.eye(n, dtype=torch.bool)
+        mine, said = (X, W_Q, W_K, W_V, h), "the split by view alone mixes tokens into heads"
+        mixed = [(X @ W).reshape(h, n, d_model // h) for W in (W_Q, W_K, W_V)]
+        by_turns = [(X @ W).view(n, d_model // h, h).permute(2, 0, 1) for W in (W_Q, W_K, W_V)]
+        islands, turned = (scaled_dot_product_attention(*three, mask)[0] for three in (mixed, by_turns))
+        heads, closed, axis = (
+            _attention(*mine, mask),
+            mask.double(),
+            "each row of A has to sum to 1: the softmax runs over the keys, the last axis",
+        )
+        reversed_mask = "the mask is read the other way round: here True means that looking is allowed"
+        one = "that is one head of full width: one softmax for all"
 
-        def joined(heads, n=n, d_model=d_model):
-            return heads.transpose(0, 1).reshape(n, d_model)
+        def joined(z, n=n, d_model=d_model):
+            return z.transpose(0, 1).reshape(n, d_model)
 
-        right_heads = _attention(X, W_Q, W_K, W_V, h, mask)
-        slips = {
-            "W^O is forgotten": joined(right_heads),
-            "the heads were joined by view or reshape alone: exchange the axes back first": right_heads.reshape(
-                n, d_model
-            )
-            @ W_O,
-            "the scores are divided by sqrt(d_model); each head's products have d_k terms": joined(
-                _attention(X, W_Q, W_K, W_V, h, mask, narrow=False)
-            )
-            @ W_O,
-            "the scores are not divided by sqrt(d_k)": joined(_attention(X, W_Q, W_K, W_V, h, mask, power=0)) @ W_O,
-            "the scores are divided by d_k, not by its root": joined(_attention(X, W_Q, W_K, W_V, h, mask, power=-1))
-            @ W_O,
-            "the mask is not used": joined(_attention(X, W_Q, W_K, W_V, h, everywhere)) @ W_O,
-            "the mask is read the other way round: here True means that looking is allowed": joined(
-                _attention(X, W_Q, W_K, W_V, h, ~mask | last)
-            )
-            @ W_O,
-            "that is one head of full width: one softmax for all": _attention(X, W_Q, W_K, W_V, 1, mask)[0] @ W_O,
-            "W^O is turned round: Concat W_O, not W_O transposed": joined(right_heads) @ W_O.T,
-            "the matrices are used turned round: Q = X W_Q": joined(_attention(X, W_Q.T, W_K.T, W_V.T, h, mask))
-            @ W_O.T,
-        }
-        Q, K, V = (X @ W for W in (W_Q, W_K, W_V))
-        mixed = (x.reshape(h, n, d_model // h) for x in (Q, K, V))
-        Q, K, V = mixed
-        S = (Q @ K.transpose(1, 2) * Q.shape[-1] ** -0.5).masked_fill(~mask, -torch.inf)
-        islands = torch.softmax(S, -1) @ V
-        words = "the split by view alone mixes tokens into heads: view(n, h, d_k), then exchange the axes"
-        slips |= {words: islands.reshape(n, d_model) @ W_O, words + " ": joined(islands) @ W_O}
-        for said, slip in slips.items():
-            if torch.allclose(got, slip, rtol=0, atol=1e-8):
-                return wrong(said.strip())
+        slips = [  # what it is, the heads side by side
+            ("the heads were joined by view or reshape alone: exchange the axes back first", heads.reshape(n, d_model)),
+            ("the scores are not divided by sqrt(d_k)", joined(_attention(*mine, mask, power=0))),
+            ("the scores are divided by d_k, not by its root", joined(_attention(*mine, mask, power=-1))),
+            (
+                "the scores are divided by sqrt(d_model); each head's products have d_k terms",
+                joined(_attention(*mine, mask, width=d_model)),
+            ),
+            ("the scores are divided by sqrt(h), not sqrt(d_k)", joined(_attention(*mine, mask, width=h))),
+            ("the mask is not used", joined(_attention(*mine, torch.ones_like(mask)))),
+            (
+                "the mask is used after the softmax, so rows no longer sum to 1: use it before",
+                joined(_attention(*mine, mask, late=True)),
+            ),
+            ("the mask is boolean: added to scores, True only counts as 1", joined(_attention(*mine, closed))),
+            (reversed_mask, joined(_attention(*mine, ~mask))),
+            (reversed_mask, joined(_attention(*mine, ~mask | torch.eye(n, dtype=torch.bool)))),
+            (axis, joined(_attention(*mine, mask, softmax_dim=-2))),
+            (axis, joined(_attention(*mine, mask, softmax_dim=0))),
+            (one, _attention(*mine[:4], 1, mask)[0]),
+            (one, _attention(*mine[:4], 1, mask, width=d_model // h)[0]),
+            (said, islands.reshape(n, d_model)),
+            (said, joined(islands)),
+            ("head i took every h-th number; it should take d_k numbers that stand together", joined(turned)),
+            (
+                "head i took every h-th number; it should take d_k numbers that stand together",
+                turned.permute(1, 2, 0).reshape(n, d_model),
+            ),
+        ]
+        turned_round = joined(_attention(X, W_Q.T, W_K.T, W_V.T, h, mask))
+        slips = [(words, concat @ W_O) for words, concat in slips]
+        slips += [("W^O is forgotten", joined(heads)), ("W^O is turned round: Concat W_O", joined(heads) @ W_O.T)]
+        slips += [("the matrices are used turned round: Q = X W_Q", turned_round @ W) for W in (W_O, W_O.T)]
+        for words, slip in slips:
+            if _same(got, slip):
+                return wrong(words)
         if got.isnan().any():
             return wrong("some numbers are NaN: where the mask is False the score becomes minus infinity, nowhere else")
         return wrong(
@@ -234,6 +262,8 @@ def contributions(answer):
             shape = tuple(got.shape) if torch.is_tensor(got) else type(got).__name__
             if torch.is_tensor(got) and got.shape == heads.shape and h > 1:
                 return wrong("those are the heads, d_k wide; each is still to be multiplied by its rows of W^O")
+            if torch.is_tensor(got) and got.shape == X.shape:
+                return wrong("the parts are asked for, one for each head, not their sum")
             return wrong(f"expected the shape (h, n, d_model) = {tuple(expected.shape)}, got {shape}")
         if torch.allclose(got, expected, rtol=0, atol=1e-8):
             continue
@@ -250,6 +280,12 @@ def contributions(answer):
             "that is what is left *without* head i; its contribution is what is missing then ": expected.sum(0)
             - expected,
             "the sign is turned round": -expected,
+            "Z is shared out evenly; each head adds something else": (expected.sum(0) + constant).expand_as(expected)
+            / h,
+            "that is Z itself for every head; its own part is asked for": (expected.sum(0) + constant).expand_as(
+                expected
+            ),
+            "those are its values; they are still to be weighed by A": attention.project(X, X)[2] @ parts,
         }
         for words, slip in slips.items():
             if torch.allclose(got, slip, rtol=0, atol=1e-8):

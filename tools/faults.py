@@ -261,6 +261,27 @@ FAULTS = [
         "_, A = scaled_dot_product_attention(Q, K, V)",
         "07",
     ),
+    Fault(
+        "the root of d_model forgotten",
+        "models/transformer.py",
+        "embedding(ids) * self.d_model**0.5 + ",
+        "embedding(ids) + ",
+        "09",
+    ),
+    Fault(
+        "one norm for two sub-layers",
+        "parts/layers.py",
+        "wrap(feed_forward, LayerNorm(d_model), dropout)",
+        "wrap(feed_forward, self.attention.norm, dropout)",
+        "09",
+    ),
+    Fault(
+        "the detour is normed as well",
+        "parts/layers.py",
+        "return x + self.dropout(self.sublayer(self.norm(x)",
+        "return self.norm(x) + self.dropout(self.sublayer(self.norm(x)",
+        "09",
+    ),
 ]
 
 

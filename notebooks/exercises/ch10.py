@@ -1,0 +1,192 @@
+"""The checks of chapter 10's exercises: a rate, a floor, a first step, a loss without padding, a beam's step, a leak.
+
+What is expected is computed here, by the library where it has it; each likely wrong answer gets its own explanation.
+"""
+
+import math
+
+import torch
+
+from transformer_lib.show import close, exercise, right, wrong
+from transformer_lib.training import label_smoothed_cross_entropy, warmup_inverse_sqrt
+
+
+@exercise("10.1", expects="a number")
+def rate(answer):
+    d_model, warm_up, t = 64, 100, 400
+    if close(answer, warmup_inverse_sqrt(d_model, warm_up)(t), 1e-3):
+        return right()
+    if close(answer, d_model**-0.5 * t * warm_up**-1.5, 1e-3):
+        return wrong("that is the rising line; at step 400 the warm-up is long over, and the smaller of the two counts")
+    if close(answer, (d_model * warm_up) ** -0.5, 1e-3):
+        return wrong("that is the peak, at step 100; afterwards the rate falls like the root of the step")
+    if close(answer, (d_model * warm_up) ** -0.5 / 4, 1e-3):
+        return wrong("four times as many steps halve the rate: it falls with the root of the step, not with the step")
+    if close(answer, t**-0.5, 1e-3):
+        return wrong("the factor of the width is missing: d_model to the -1/2 is 1/8")
+    if close(answer, d_model**0.5 * t**-0.5, 1e-3) or close(answer, t**-0.5 / d_model, 1e-3):
+        return wrong("the width enters with its inverse root: 1/8")
+    return wrong("of 1/sqrt(400) and 400 / 100^1.5 take the smaller, and multiply it by 1/sqrt(64)")
+
+
+@exercise("10.2", expects="two numbers, as (1, 2)")
+def floor(answer):
+    v, epsilon = 10, 0.2
+    q = torch.full((v,), epsilon / v, dtype=torch.float64)
+    q[0] += 1 - epsilon
+    best = float(-(q * q.log()).sum())
+    if close(answer, [q[0], best], 2e-3):
+        return right()
+    if close(answer, [best, q[0]], 2e-3):
+        return wrong("both are right, in the other order: first the probability, then the loss")
+    if close(answer, [1, 0], 1e-3):
+        return wrong("that is the floor of the plain loss; certainty is punished by the smoothed one")
+    apart = torch.full((v,), epsilon / (v - 1), dtype=torch.float64)
+    apart[0] = 1 - epsilon
+    got = torch.as_tensor(answer, dtype=torch.float64).flatten() if isinstance(answer, list | tuple) else None
+    if got is not None and len(got) == 2 and close(got[0], apart[0], 2e-3):
+        return wrong("the share is spread over all ten tokens, the right one included: it gets 0.02 back")
+    if got is not None and len(got) == 2 and close(got[0], q[0], 2e-3):
+        if close(got[1], -q[0].log(), 2e-3):
+            return wrong("the probability is right; to the loss the nine other tokens add their share as well")
+        if close(got[1], -q[0] * q[0].log(), 2e-3):
+            return wrong("the probability is right; the terms of the nine other tokens are missing in the loss")
+        if close(got[1], best / math.log(2), 2e-3):
+            return wrong("the probability is right; that loss is in bits, the natural logarithm is wanted")
+        return wrong("the probability is right; the loss is the entropy of q, one term for each of the ten tokens")
+    return wrong("the best prediction is q itself, and its loss is the entropy of q")
+
+
+@exercise("10.3", expects="a number")
+def first_step(answer):
+    beta_1, beta_2, g = 0.9, 0.9975, 3.0
+    without = (1 - beta_1) * g / math.sqrt((1 - beta_2) * g**2)
+    if close(answer, without, 1e-3):
+        return right()
+    if close(answer, 1, 1e-3):
+        return wrong("that is the step with the correction; without it m is 0.1 g and the root of v is 0.05 |g|")
+    if close(answer, without * g, 1e-3):
+        return wrong("the gradient's size drops out: it stands in m and in the root of v")
+    if close(answer, (1 - beta_1) / (1 - beta_2), 1e-3):
+        return wrong("the root of v is taken: 0.0025 becomes 0.05")
+    if close(answer, 1 / without, 1e-3):
+        return wrong("upside down: m, which is 0.1 g, over the root of v, which is 0.05 |g|")
+    return wrong("m = 0.1 g, v = 0.0025 g^2; the step is m over the root of v, in learning rates")
+
+
+@exercise("10.4", expects="a function of (log_probs, targets, pad_id, epsilon)")
+def smoothed_loss(answer):
+    if not callable(answer):
+        return wrong("write it as a function and give the function itself, not its result")
+    for seed, (n, v, pad_id, epsilon) in enumerate([(5, 4, -100, 0.1), (9, 7, 0, 0.1), (6, 5, 2, 0.3), (8, 3, 0, 0.0)]):
+        chance = torch.Generator().manual_seed(seed)
+        log_probs = torch.log_softmax(2 * torch.randn(n, v, generator=chance, dtype=torch.float64), dim=-1)
+        targets = torch.randint(v, (n,), generator=chance)
+        targets[:2] = torch.tensor(
+            [1, max(pad_id, 0)]
+        )  # at least one that counts and, where there is padding, one of it
+        got = answer(log_probs.clone(), targets.clone(), pad_id, epsilon)
+        expected = label_smoothed_cross_entropy(log_probs, targets, pad_id, epsilon)
+        if close(got, expected, 1e-9):
+            continue
+        counts = targets != pad_id
+        spread = log_probs.clone().fill_(epsilon / (v - 1))
+        spread[torch.arange(n), targets.clamp(min=0)] = 1 - epsilon
+        if close(got, expected * counts.sum(), 1e-9):
+            return wrong("that is the sum over the targets; the mean is wanted")
+        if close(got, expected * counts.sum() / n, 1e-9):
+            return wrong("divide by the number of targets that count, not by that of all: padding counts nowhere")
+        if close(got, label_smoothed_cross_entropy(log_probs, targets, -1, epsilon), 1e-9):
+            return wrong("padding enters the loss: leave its rows out before you add up")
+        if close(got, label_smoothed_cross_entropy(log_probs, targets, pad_id, 0.0), 1e-9):
+            return wrong("that is the plain loss; epsilon is not used")
+        if close(got, -(spread * log_probs)[counts].sum() / counts.sum(), 1e-9):
+            return wrong("the share is spread over all v tokens, the right one included, and not over the v - 1 others")
+        if close(got, -expected, 1e-9):
+            return wrong("the sign: a loss is minus log P")
+        return wrong(f"with {n} targets, v = {v}, padding {pad_id} and epsilon = {epsilon} it gives something else")
+    return right()
+
+
+@exercise("10.5", expects="a function of (scores, log_probs, beam) that returns a list of pairs")
+def beam_step(answer):
+    if not callable(answer):
+        return wrong("write it as a function and give the function itself, not its result")
+    for seed, (k, v, beam) in enumerate([(1, 6, 3), (3, 6, 3), (4, 9, 4), (2, 3, 6), (2, 2, 9)]):
+        chance = torch.Generator().manual_seed(seed)
+        scores = -3 * torch.rand(k, generator=chance, dtype=torch.float64)
+        log_probs = torch.log_softmax(2 * torch.randn(k, v, generator=chance, dtype=torch.float64), dim=-1)
+        total = scores[:, None] + log_probs
+        places = total.flatten().argsort(descending=True)[: min(beam, total.numel())]
+        expected = [(int(place) // v, int(place) % v) for place in places]
+        given = answer(scores.tolist(), log_probs.clone(), beam)
+        try:
+            got = [tuple(int(x) for x in pair) for pair in given]
+        except (TypeError, ValueError):
+            return wrong("return a list of pairs (row, token)")
+        if got == expected:
+            continue
+        of_each = [(i, int(row.argmax())) for i, row in enumerate(total)]
+        alone = log_probs.flatten().argsort(descending=True)[: len(expected)]
+        if sorted(got) == sorted(expected):
+            return wrong("these are the right pairs; order them best first")
+        if sorted(got) == sorted(of_each[: len(got)]):
+            return wrong("that is the best continuation of each row; the best of all continuations are wanted")
+        if got == [(int(place) // v, int(place) % v) for place in alone]:
+            return wrong("the scores so far are not added: a good piece after a bad beginning is still bad")
+        if [pair[::-1] for pair in got] == expected:
+            return wrong("the pairs are turned round: first the row, then the token")
+        if len(got) != len(expected):
+            return wrong(
+                f"of {k} rows and {v} tokens with beam {beam}, {len(expected)} pairs are wanted, not {len(got)}"
+            )
+        return wrong(f"with {k} rows, {v} tokens and beam {beam} it gives something else")
+    return right()
+
+
+def suspects(seed=0, v=7):
+    """Models of a text (n,) -> (n, v): honest; all open; one look ahead; leaks at one place; blind to its past."""
+    chance = torch.Generator().manual_seed(seed)
+    E, W = (torch.randn(v, v, generator=chance, dtype=torch.float64) for _ in range(2))
+
+    def model(look):
+        def log_probs(ids):
+            n = len(ids)
+            allowed = torch.tensor([[look(i, j) for j in range(n)] for i in range(n)], dtype=torch.float64)
+            return torch.log_softmax(torch.tanh(allowed @ E[ids]) @ W, dim=-1)
+
+        return log_probs
+
+    yield "an honest model", model(lambda i, j: j <= i), lambda n: []
+    yield "an open one", model(lambda i, j: True), lambda n: [(i, j) for i in range(n) for j in range(i + 1, n)]
+    yield "one that looks one ahead", model(lambda i, j: j <= i + 1), lambda n: [(i, i + 1) for i in range(n - 1)]
+    yield "one that leaks at one place", model(lambda i, j: j <= i or (i, j) == (1, 3)), lambda n: [(1, 3)]
+    yield "one that reads nothing but the last word", model(lambda i, j: j == i), lambda n: []
+
+
+@exercise("10.6", expects="a function of (f, ids, vocab_size) that returns a list of pairs (i, j)")
+def leaks(answer):
+    if not callable(answer):
+        return wrong("write it as a function and give the function itself, not its result")
+    for n in (5, 8):
+        for name, log_probs_of, expected in suspects(n):
+            ids = torch.randint(7, (n,), generator=torch.Generator().manual_seed(n))
+            given = ids.clone()
+            result = answer(log_probs_of, given, 7)
+            if not torch.equal(given, ids):
+                return wrong("the text was changed for the caller too: work on a copy, ids.clone()")
+            try:
+                got = sorted({tuple(int(x) for x in pair) for pair in result})
+            except (TypeError, ValueError):
+                return wrong("return a list of pairs (i, j)")
+            if got == expected(n):
+                continue
+            past = [(i, j) for i in range(n) for j in range(i + 1)]
+            if set(got) & set(past):
+                return wrong(f"{name}: a place may depend on itself and on what comes before; only j > i is a leak")
+            if [pair[::-1] for pair in got] == expected(n) or set(got) == {(j, i) for i, j in expected(n)}:
+                return wrong("the pairs are turned round: first the place that moves, then the one that was changed")
+            if set(got) < set(expected(n)):
+                return wrong(f"{name}: {sorted(set(expected(n)) - set(got))[0]} was missed; change one token at a time")
+            return wrong(f"{name}: found {got[:3]}, expected {expected(n)[:3]}")
+    return right()

@@ -282,6 +282,28 @@ FAULTS = [
         "return self.norm(x) + self.dropout(self.sublayer(self.norm(x)",
         "09",
     ),
+    Fault(
+        "the share of smoothing whole to every token",
+        "training/losses.py",
+        "epsilon * log_probs.mean(-1).sum()",
+        "epsilon * log_probs.sum()",
+        "10",
+    ),
+    Fault("the rate falls with the step", "training/schedules.py", "min(t**-0.5, ", "min(t**-1.0, ", "10"),
+    Fault(
+        "a beam that forgets what came before",
+        "decoding.py",
+        "_no_nan(log_probs).double() + torch.tensor([[h.log_prob] for h in self.opened], dtype=torch.float64)",
+        "_no_nan(log_probs).double()",
+        "10",
+    ),
+    Fault(
+        "the two translations drawn apart",
+        "evaluation.py",
+        "((times @ counts).tolist() for counts in sides)",
+        "((drawn @ counts).tolist() for drawn, counts in zip((times, times[::-1]), sides, strict=True))",
+        "10",
+    ),
 ]
 
 

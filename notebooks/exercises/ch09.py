@@ -163,7 +163,10 @@ def positionwise(answer):
             if name == "self-attention":
                 return wrong("it says that attention is positionwise: commuting with a reordering is not enough")
             if expected:
-                return wrong(f"it says that {name} is not positionwise; compare outputs with a tolerance, as 1e-9")
+                return wrong(
+                    f"it says that {name} is not positionwise; ask only whether the *other* outputs move, with a "
+                    "tolerance as 1e-9: a layer norm does not move its own if all components grow alike"
+                )
             if name in ("a part that hands each token the one before", "a part that turns the order round"):
                 return wrong(f"it says that {name} is positionwise; output i has to move if and only if input i does")
             if "last token alone" in name:

@@ -8,7 +8,7 @@ from torch import nn
 
 from transformer_lib.models import Transformer
 from transformer_lib.parts.attention import MultiHeadAttention
-from transformer_lib.parts.layers import DecoderLayer, FeedForward, LayerNorm, PreNorm, layer_norm
+from transformer_lib.parts.layers import DecoderLayer, FeedForward, LayerNorm, PostNorm, PreNorm, layer_norm
 from transformer_lib.parts.masks import causal_mask, padding_mask
 from transformer_lib.show import close, exercise, right, wrong
 
@@ -108,13 +108,6 @@ class _Shift(nn.Module):
         return torch.cat([x[:1], x[:-1]])
 
 
-class _Far(nn.Module):
-    """Only the last token, and only by the first: whoever changes one token alone may miss it."""
-
-    def forward(self, x):
-        return torch.cat([x[:-1], x[-1:] + x[:1]])
-
-
 class _Lambda(nn.Module):
     def __init__(self, f):
         super().__init__()
@@ -130,18 +123,24 @@ class _Mirror(nn.Module):
 
 
 def _parts(d: int) -> list[tuple[str, nn.Module, bool]]:
+    def far(x):  # whoever changes or watches one token alone may miss these two
+        return torch.cat([x[:-1], x[-1:] + x[:1]])
+
+    def batch_norm(x):  # as a formula, for nn.BatchNorm1d refuses a single row
+        return (x - x.mean(0)) / (x.var(0, correction=0) + 1e-5).sqrt()
+
     torch.manual_seed(0)
-    batch_norm = nn.BatchNorm1d(d)
     return [
         ("a FeedForward", FeedForward(d, 2 * d), True),
         ("a layer norm", LayerNorm(d), True),
         ("the identity", nn.Identity(), True),
         ("self-attention", MultiHeadAttention(d, 2), False),
-        ("a batch norm in training", batch_norm, False),
+        ("a batch norm in training", _Lambda(batch_norm), False),
         ("a sum over the tokens so far", _Lambda(lambda x: x.cumsum(0)), False),
         ("a softmax down the tokens", nn.Softmax(dim=0), False),
         ("a part that hands each token the one before", _Shift(), False),
-        ("a part in which the last token alone sees the first", _Far(), False),
+        ("a part in which the last token alone sees the first", _Lambda(far), False),
+        ("a part in which the first token alone sees the last", _Lambda(lambda x: far(x.flip(0)).flip(0)), False),
         ("a part that turns the order round", _Mirror(), False),
     ]
 
@@ -169,7 +168,7 @@ def positionwise(answer):
                 )
             if name in ("a part that hands each token the one before", "a part that turns the order round"):
                 return wrong(f"it says that {name} is positionwise; output i has to move if and only if input i does")
-            if "last token alone" in name:
+            if "token alone" in name:
                 return wrong(f"it overlooks {name}: change every token in turn, not just one")
             return wrong(f"it says that {name} is positionwise")
     return right()
@@ -189,9 +188,9 @@ def _steps(layer, H, mask, memory_mask):
     ]
 
 
-def _pre(layer, Y, steps, detour=True, norm_memory=None):
+def _pre(layer, Y, steps, detour=True, norm_memory=None, norm=None):
     for wrapped, others in steps:
-        inner = wrapped.norm(Y)
+        inner = (norm or wrapped.norm)(Y)
         if norm_memory is not None and others and others[0] is not None:
             others = (norm_memory(others[0]), *others[1:])
         Y = (Y if detour is True else inner if detour == "normed" else 0) + wrapped.sublayer(inner, *others)
@@ -205,15 +204,19 @@ def decoder_layer(answer):
     torch.set_default_dtype(torch.float64)
     for seed, (n, m) in enumerate(((4, 5), (3, 3), (1, 6))):
         torch.manual_seed(seed)
-        layer = DecoderLayer(MultiHeadAttention(8, 2), MultiHeadAttention(8, 2), FeedForward(8, 16), PreNorm)
+        layer, given = (
+            DecoderLayer(MultiHeadAttention(8, 2), MultiHeadAttention(8, 2), FeedForward(8, 16), wrap)
+            for wrap in (PreNorm, PostNorm)
+        )
         with torch.no_grad():
             for W in layer.parameters():
                 W.copy_(torch.randn(W.shape))
+        given.load_state_dict(layer.state_dict())  # the answer gets it in Post-LN: to call it whole is no solution
         Y, H, mask = torch.randn(n, 8), torch.randn(m, 8), causal_mask(n)
         memory_mask = padding_mask(torch.tensor([[1] * (m - 1) + [0]]), 0).expand(n, m)
         with torch.no_grad():
             expected, steps = layer(Y, H, mask, memory_mask), _steps(layer, H, mask, memory_mask)
-            got = answer(layer, Y.clone(), H.clone(), mask, memory_mask)
+            got = answer(given, Y.clone(), H.clone(), mask, memory_mask)
             if got is None:
                 return wrong("the function returns nothing; end it with return")
             if torch.is_tensor(got) and got.shape == expected.shape and torch.allclose(got, expected):
@@ -240,6 +243,15 @@ def decoder_layer(answer):
                 "the memory's mask is not used: padding is seen": _pre(layer, Y, open_memory),
                 "the second attention looks at the target again; its keys and values come from H": _pre(
                     layer, Y, [steps[0], (layer.source_attention, (None, mask)), steps[2]]
+                ),
+                "the first attention's keys and values come from the normed vector too, not from Y itself": _pre(
+                    layer, Y, [(layer.attention, (Y, mask)), *steps[1:]]
+                ),
+                "a norm too many at the end: that one stands once, at the end of the stack": layer.feed_forward.norm(
+                    expected
+                ),
+                "one norm served all three; each sub-layer has its own": _pre(
+                    layer, Y, steps, norm=layer.attention.norm
                 ),
                 "H was normed once more: the norm is for the target's vector alone": _pre(
                     layer, Y, steps, norm_memory=layer.source_attention.norm

@@ -82,6 +82,17 @@ def check_queries_keys_values(Q: Tensor, K: Tensor, V: Tensor) -> None:
     )
 
 
+def check_memory(X: Tensor, memory: Tensor | KeyValueCache, kept: KeyValueCache, heads: int, width: int) -> None:
+    """One line of error unless X may look into the memory, whose keys and values are `kept`."""
+    require(len(kept) > 0, "memory: expected keys and values of at least one token, got an empty cache")
+    got = tuple(kept.K.shape if isinstance(memory, KeyValueCache) else memory.shape)
+    require(stretch(X.shape[:-2], kept.K.shape[:-3]), f"memory: expected the batch of X {tuple(X.shape)}, got {got}")
+    require(
+        (kept.K.shape[-3], kept.K.shape[-1]) == (heads, width),
+        f"memory: expected keys of {heads} heads, each {width} wide, got {got}; made by another module?",
+    )
+
+
 def stretch(*shapes: tuple[int, ...]) -> bool:
     """Whether shapes agree but for axes that are missing in front or have length 1."""
     axes = zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
@@ -169,14 +180,7 @@ class MultiHeadAttention(nn.Module):
         """Q (..., h, n, d_k) from X; K and V (..., kv_heads, m, d_k) from the memory, or as `keys_values` made them."""
         Q = self._split("X", X, self.W_Q)
         kept = memory if isinstance(memory, KeyValueCache) else self.keys_values(memory)
-        require(len(kept) > 0, "memory: expected keys and values of at least one token, got an empty cache")
-        batch, heads, width = kept.K.shape[:-3], kept.K.shape[-3], kept.K.shape[-1]
-        got = tuple(kept.K.shape if isinstance(memory, KeyValueCache) else memory.shape)
-        require(stretch(X.shape[:-2], batch), f"memory: expected the batch of X {tuple(X.shape)}, got {got}")
-        require(
-            (heads, width) == (self.kv_heads, self.d_k),
-            f"memory: expected keys of {self.kv_heads} heads, each {self.d_k} wide, got {got}; made by another module?",
-        )
+        check_memory(X, memory, kept, self.kv_heads, self.d_k)
         return Q, kept.K, kept.V
 
     def keys_values(self, memory: Float[Tensor, "*batch m d_model"]) -> KeyValueCache:

@@ -226,7 +226,7 @@ class MultiHeadAttention(nn.Module):
         return self.W_O(rearrange(Z, "... h n d_k -> ... n (h d_k)"))
 
     def with_weights(
-        self, X: Tensor, memory: Tensor | None = None, mask: Tensor | None = None
+        self, X: Tensor, memory: Tensor | KeyValueCache | None = None, mask: Tensor | None = None
     ) -> tuple[Float[Tensor, "*batch n d_model"], Float[Tensor, "*batch h n m"]]:
         """Z, and the weights A of every head that made it."""
         with record_attention(self) as maps:

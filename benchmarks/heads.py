@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from benchmarks.measure import Row, ratio
+from tests.parts.pytorchs import copy_attention
 from transformer_lib.parts.attention import MultiHeadAttention, record_attention
 
 
@@ -17,11 +18,7 @@ def against_pytorch(batch: int = 12, n: int = 64, d_model: int = 128, heads: int
     torch.manual_seed(0)
     ours = MultiHeadAttention(d_model, heads)
     theirs = nn.MultiheadAttention(d_model, heads, batch_first=True)
-    with torch.no_grad():
-        projections = (ours.W_Q, ours.W_K, ours.W_V)
-        theirs.in_proj_weight.copy_(torch.cat([W.weight for W in projections]))
-        theirs.in_proj_bias.copy_(torch.cat([W.bias for W in projections]))
-        theirs.out_proj.load_state_dict(ours.W_O.state_dict())
+    copy_attention(ours, theirs)
     X = torch.randn(batch, n, d_model, requires_grad=True)
     assert torch.allclose(ours(X), theirs(X, X, X, need_weights=False)[0], atol=1e-5)
 

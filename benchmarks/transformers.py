@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.measure import Row, ratio
-from tests.parts.pytorchs import copy_decoder_layer, copy_encoder_layer, copy_norm
+from tests.parts.pytorchs import as_pytorchs
 from transformer_lib.decoding import beam_search_all
 from transformer_lib.models import Transformer
-from transformer_lib.parts.layers import LayerNorm, PostNorm, PreNorm
+from transformer_lib.parts.layers import PostNorm, PreNorm
 from transformer_lib.parts.positions import SinusoidalPositions
 from transformer_lib.training import translation_loss
 
@@ -17,32 +17,13 @@ SIZE = {"vocab_size": 4000, "d_model": 256, "heads": 4, "layers": 3, "d_ff": 512
 
 
 class OnTorch(nn.Module):
-    """The same model as `ours`, its weights copied into nn.Transformer; embeddings, positions and output around it.
-
-    Its final norms, which the paper does not have, are taken away in Post-LN.
-    """
+    """The same model as `ours`, its weights copied into nn.Transformer; embeddings, positions and output around it."""
 
     def __init__(self, ours: Transformer):
         super().__init__()
-        self.pad_id, pre = ours.pad_id, isinstance(ours.encoder_norm, LayerNorm)
-        d_model, heads, layers, d_ff = (SIZE[key] for key in ("d_model", "heads", "layers", "d_ff"))
-        layer = nn.TransformerEncoderLayer(d_model, heads, d_ff, 0.0, batch_first=True, norm_first=pre)
-        norm = nn.LayerNorm(d_model) if pre else None
-        encoder = nn.TransformerEncoder(layer, layers, norm, enable_nested_tensor=False)
-        self.stacks = nn.Transformer(
-            d_model, heads, layers, layers, d_ff, 0.0, batch_first=True, norm_first=pre, custom_encoder=encoder
-        )
-        for mine, theirs in zip(ours.encoder, self.stacks.encoder.layers, strict=True):
-            copy_encoder_layer(mine, theirs)
-        for mine, theirs in zip(ours.decoder, self.stacks.decoder.layers, strict=True):
-            copy_decoder_layer(mine, theirs)
-        if pre:
-            copy_norm(ours.encoder_norm, self.stacks.encoder.norm)
-            copy_norm(ours.decoder_norm, self.stacks.decoder.norm)
-        else:
-            self.stacks.decoder.norm = None
+        self.pad_id, self.stacks = ours.pad_id, as_pytorchs(ours)
         self.embedding = nn.Embedding.from_pretrained(ours.source_embedding.weight.detach().clone(), freeze=False)
-        self.positions, self.root = SinusoidalPositions(512, d_model), d_model**0.5
+        self.positions, self.root = SinusoidalPositions(512, ours.d_model), ours.d_model**0.5
 
     def log_probs(self, source: Tensor, target: Tensor) -> Tensor:
         """As Transformer's."""

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from recipes.cards import Runs, options
-from recipes.translation import LONGEST, encoded_pairs, joint_tokenizer
+from recipes.translation import LONGEST, SMOOTHING, encoded_pairs, joint_tokenizer, validation_loss
 from transformer_lib.decoding import greedy_all
 from transformer_lib.evaluation import bleu
 from transformer_lib.models import Transformer
@@ -52,7 +52,13 @@ def unshared(model: Transformer) -> Transformer:
     return model
 
 
-BASE = {"wrap": PreNorm, "dropout": 0.1, "smoothing": 0.1, "schedule": paper_schedule, "change": lambda model: model}
+BASE = {
+    "wrap": PreNorm,
+    "dropout": 0.1,
+    "smoothing": SMOOTHING,
+    "schedule": paper_schedule,
+    "change": lambda model: model,
+}
 CHANGES = {
     "as in the paper, but Pre-LN": {},
     "no warm-up": {"schedule": without_warm_up},
@@ -71,7 +77,6 @@ def train_one(tokenizer, pairs: dict, name: str, seed: int, steps: int) -> dict:
     torch.manual_seed(seed)
     model = change(Transformer(tokenizer.vocab_size, **SIZE, dropout=chosen["dropout"], wrap=chosen["wrap"]))
     smoothed = partial(label_smoothed_cross_entropy, epsilon=chosen["smoothing"])
-    check = batches_by_length(pairs["validation"][:SENTENCES], 100, model.pad_id)
     clock = time.process_time()
     history = fit(
         model,
@@ -81,7 +86,7 @@ def train_one(tokenizer, pairs: dict, name: str, seed: int, steps: int) -> dict:
         loss=partial(translation_loss, token_loss=smoothed),
         schedule=chosen["schedule"],
         clip=1.0,
-        evaluate=lambda model: sum(float(translation_loss(model, check(i))) for i in range(10)) / 10,
+        evaluate=validation_loss(pairs["validation"][:SENTENCES], model.pad_id),
         every=250,
     )
     spent = round(time.process_time() - clock, 1)

@@ -22,6 +22,7 @@ from transformer_lib.training.processes import process_rank
 
 VOCABULARY = 4000
 LONGEST = 40  # tokens a translation may have
+SMOOTHING = 0.1  # of the Transformers' labels
 
 
 def joint_tokenizer() -> BytePairTokenizer:
@@ -41,6 +42,12 @@ def encoded_pairs(tokenizer: BytePairTokenizer) -> dict[str, list[tuple[list[int
         ]
         for part in ("train", "validation", "test")
     }
+
+
+def validation_loss(pairs: list[tuple[list[int], list[int]]], pad_id: int) -> Callable[[nn.Module], float]:
+    """The loss of a model on ten batches of a hundred pairs, in nats a token."""
+    batches = batches_by_length(pairs, 100, pad_id)
+    return lambda model: sum(float(translation_loss(model, batches(i))) for i in range(10)) / 10
 
 
 def train_recurrent(name: str, decoder: str, d_h: int, steps: int, learning_rate: float, dropout: float) -> None:
@@ -63,7 +70,7 @@ def train_transformer(name: str, d_model: int, d_ff: int, steps: int, learning_r
     """The Transformers, Pre-LN: Adam as in the paper, labels smoothed, the schedule of the GRU translators."""
     arguments = {"d_model": d_model, "heads": 4, "layers": 3, "d_ff": d_ff, "dropout": dropout, "wrap": "PreNorm"}
     arguments["positions"] = "SinusoidalPositions"
-    settings = {"batch_size": 64, "learning_rate": learning_rate, "weight_decay": 0.01, "smoothing": 0.1}
+    settings = {"batch_size": 64, "learning_rate": learning_rate, "weight_decay": 0.01, "smoothing": SMOOTHING}
     settings |= {"optimizer": "AdamW, 0.9, 0.98, 1e-9", "schedule": "400 steps up, then a straight line to 0"}
     train_translator(
         name,
@@ -75,7 +82,7 @@ def train_transformer(name: str, d_model: int, d_ff: int, steps: int, learning_r
             model.parameters(), learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.01
         ),
         lambda steps: warm_up_then_down(steps, min(400, steps // 2)),
-        label_smoothed_cross_entropy,
+        partial(label_smoothed_cross_entropy, epsilon=SMOOTHING),
     )
 
 
@@ -99,7 +106,6 @@ def train_translator(
     arguments = {"vocab_size": tokenizer.vocab_size, **arguments}
     parts = {part: kinds[arguments[part]] for part, kinds in PARTS.items() if part in arguments}
     model = kind(**arguments | parts)
-    check = batches_by_length(pairs["validation"], 100, model.pad_id)
     checkpoint = folder / f"{name}.checkpoint.safetensors"
     history = fit(
         model,
@@ -109,7 +115,7 @@ def train_translator(
         loss=partial(translation_loss, token_loss=token_loss),
         schedule=make_schedule(steps),
         clip=1.0,
-        evaluate=lambda model: sum(float(translation_loss(model, check(i))) for i in range(10)) / 10,
+        evaluate=validation_loss(pairs["validation"], model.pad_id),
         every=250,
         checkpoint=checkpoint,
     )

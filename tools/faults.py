@@ -257,8 +257,8 @@ FAULTS = [
     Fault(
         "the weights shown know no mask",
         "parts/attention.py",
-        "_, A = scaled_dot_product_attention(Q, K, V, mask)",
-        "_, A = scaled_dot_product_attention(Q, K, V)",
+        "Z, A = scaled_dot_product_attention(Q, K, V, mask)",
+        "Z, A = scaled_dot_product_attention(Q, K, V, mask)[0], scaled_dot_product_attention(Q, K, V)[1]",
         "07",
     ),
     Fault(

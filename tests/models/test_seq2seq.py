@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.one_line import one_line_error
+from tests.translators import PAIR_LENGTHS, same_loss_alone_and_together
 from transformer_lib.models import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
 from transformer_lib.parts.attention import AdditiveAttention
 from transformer_lib.parts.recurrent import GRUCell, LSTMCell, RNNCell, hidden, unroll, unroll_masked
-from transformer_lib.training import padded, translation_loss
 
 DECODERS = [Decoder, ContextDecoder, AttentionDecoder]
 CELLS = [RNNCell, GRUCell, LSTMCell]
@@ -44,27 +44,12 @@ def test_a_sentence_does_not_depend_on_its_batch_or_its_padding(decoder, cell):
 @given(
     decoder=st.sampled_from(DECODERS),
     cell=st.sampled_from(CELLS),
-    lengths=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 5)), min_size=1, max_size=4),
+    lengths=PAIR_LENGTHS,
     more=st.integers(0, 3),
     seed=st.integers(0, 2**31),
 )
 def test_loss_and_gradients_do_not_depend_on_batch_or_padding(decoder, cell, lengths, more, seed):
-    """Of several pairs: the mean over all their tokens, whether they lie in one padded batch or each in its own."""
-    model = model_of(decoder, cell)
-    chance = torch.Generator().manual_seed(seed)
-    pairs = [tuple(torch.randint(3, 12, (n,), generator=chance).tolist() for n in (m, n + 1)) for m, n in lengths]
-    batch = tuple(
-        torch.nn.functional.pad(padded([pair[side] for pair in pairs], model.pad_id), (0, more)) for side in (0, 1)
-    )
-    loss = translation_loss(model, batch)
-    together = torch.autograd.grad(loss, list(model.parameters()))
-    tokens = [len(target) - 1 for _, target in pairs]
-    alone = sum(
-        n * translation_loss(model, tuple(torch.tensor([ids]) for ids in pair)) for n, pair in zip(tokens, pairs)
-    ) / sum(tokens)
-    torch.testing.assert_close(loss, alone)
-    for one, other in zip(together, torch.autograd.grad(alone, list(model.parameters())), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+    same_loss_alone_and_together(model_of(decoder, cell), lengths, more, seed, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("cell", CELLS)

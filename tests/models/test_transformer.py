@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tests.one_line import one_line_error
-from tests.parts.pytorchs import copy_decoder_layer, copy_encoder_layer, shake
+from tests.parts.pytorchs import as_pytorchs, shake
+from tests.translators import PAIR_LENGTHS, same_loss_alone_and_together
 from transformer_lib.decoding import beam_search, greedy, greedy_all
 from transformer_lib.models import Transformer
 from transformer_lib.models.trained import load_trained, save_trained
@@ -41,20 +42,7 @@ def small(wrap=PostNorm, dropout=0.0, **named):
 @given(seed=st.integers(0, 2**31))
 def test_it_is_pytorchs_in_values_and_gradients(wrap, seed):
     ours = shake(small(wrap), seed)
-    pre = wrap is PreNorm
-    layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True, norm_first=pre)
-    encoder = nn.TransformerEncoder(layer, 2, nn.LayerNorm(8), enable_nested_tensor=False)
-    theirs = nn.Transformer(8, 2, 2, 2, 16, 0.0, batch_first=True, norm_first=pre, custom_encoder=encoder)
-    for mine, other in zip(ours.encoder, theirs.encoder.layers, strict=True):
-        copy_encoder_layer(mine, other)
-    for mine, other in zip(ours.decoder, theirs.decoder.layers, strict=True):
-        copy_decoder_layer(mine, other)
-    for stack, norm in ((theirs.encoder, ours.encoder_norm), (theirs.decoder, ours.decoder_norm)):
-        if pre:
-            with torch.no_grad():
-                stack.norm.weight.copy_(norm.gamma), stack.norm.bias.copy_(norm.beta)
-        else:
-            stack.norm = None  # PyTorch's own addition, not in the paper
+    theirs = as_pytorchs(ours)
     padding = SOURCE == 0
     E = ours.source_embedding.weight
     X, Y = (E[ids] * 8**0.5 + SinusoidalPositions(9, 8)(ids.shape[1]) for ids in (SOURCE, TARGET))
@@ -145,23 +133,9 @@ def test_a_sentence_does_not_depend_on_its_batch_or_its_padding(wrap, positions)
 
 @pytest.mark.parametrize("wrap", WRAPS)
 @settings(max_examples=20)
-@given(
-    lengths=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 5)), min_size=1, max_size=4),
-    seed=st.integers(0, 2**31),
-)
-def test_loss_and_gradients_do_not_depend_on_batch_or_padding(wrap, lengths, seed):
-    model = small(wrap)
-    chance = torch.Generator().manual_seed(seed)
-    pairs = [tuple(torch.randint(3, 12, (n,), generator=chance).tolist() for n in (m, n + 1)) for m, n in lengths]
-    loss = translation_loss(model, tuple(padded([pair[side] for pair in pairs], 0) for side in (0, 1)))
-    together = torch.autograd.grad(loss, list(model.parameters()))
-    tokens = [len(target) - 1 for _, target in pairs]
-    alone = sum(
-        n * translation_loss(model, tuple(torch.tensor([ids]) for ids in pair)) for n, pair in zip(tokens, pairs)
-    ) / sum(tokens)
-    torch.testing.assert_close(loss, alone)
-    for one, other in zip(together, torch.autograd.grad(alone, list(model.parameters())), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-10)
+@given(lengths=PAIR_LENGTHS, more=st.integers(0, 3), seed=st.integers(0, 2**31))
+def test_loss_and_gradients_do_not_depend_on_batch_or_padding(wrap, lengths, more, seed):
+    same_loss_alone_and_together(small(wrap), lengths, more, seed, rtol=1e-8, atol=1e-10)
 
 
 def test_the_padding_of_the_source_may_be_another_id_than_the_targets():

@@ -6,6 +6,7 @@ For the tests of chapters 07 and 09, and for benchmarks.
 import torch
 from torch import nn
 
+from transformer_lib.models import Transformer
 from transformer_lib.parts.attention import MultiHeadAttention
 from transformer_lib.parts.layers import DecoderLayer, EncoderLayer, FeedForward, LayerNorm
 
@@ -15,7 +16,8 @@ def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> N
     """Three matrices into one."""
     parts = (ours.W_Q, ours.W_K, ours.W_V)
     theirs.in_proj_weight.copy_(torch.cat([W.weight for W in parts]))
-    theirs.in_proj_bias.copy_(torch.cat([W.bias for W in parts]))
+    if theirs.in_proj_bias is not None:
+        theirs.in_proj_bias.copy_(torch.cat([W.bias for W in parts]))
     theirs.out_proj.load_state_dict(ours.W_O.state_dict())
 
 
@@ -47,6 +49,28 @@ def copy_decoder_layer(ours: DecoderLayer, theirs: nn.TransformerDecoderLayer) -
     copy_norm(ours.source_attention.norm, theirs.norm2)
     copy_feed_forward(ours.feed_forward.sublayer, theirs)
     copy_norm(ours.feed_forward.norm, theirs.norm3)
+
+
+def as_pytorchs(ours: Transformer, dropout: float = 0.0) -> nn.Transformer:
+    """nn.Transformer with the weights of our stacks; the final norms that it adds to Post-LN are taken away again."""
+    pre, layers = isinstance(ours.encoder_norm, LayerNorm), len(ours.encoder)
+    d_model, heads = ours.d_model, ours.encoder[0].attention.sublayer.heads
+    d_ff = ours.encoder[0].feed_forward.sublayer.W_1.out_features
+    layer = nn.TransformerEncoderLayer(d_model, heads, d_ff, dropout, batch_first=True, norm_first=pre)
+    encoder = nn.TransformerEncoder(layer, layers, nn.LayerNorm(d_model), enable_nested_tensor=False)
+    theirs = nn.Transformer(
+        d_model, heads, layers, layers, d_ff, dropout, batch_first=True, norm_first=pre, custom_encoder=encoder
+    )
+    for mine, other in zip(ours.encoder, theirs.encoder.layers, strict=True):
+        copy_encoder_layer(mine, other)
+    for mine, other in zip(ours.decoder, theirs.decoder.layers, strict=True):
+        copy_decoder_layer(mine, other)
+    for stack, norm in ((theirs.encoder, ours.encoder_norm), (theirs.decoder, ours.decoder_norm)):
+        if pre:
+            copy_norm(norm, stack.norm)
+        else:
+            stack.norm = None
+    return theirs
 
 
 @torch.no_grad()

@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention as theirs
 
 from tests.one_line import SHAPES_CHECKED, one_line_error
+from tests.parts.pytorchs import copy_attention
 from transformer_lib.parts.attention import (
     MultiHeadAttention,
     masked_softmax,
@@ -130,12 +131,7 @@ def alike(d_model, heads, seed, bias=True):
     torch.manual_seed(seed)
     ours = MultiHeadAttention(d_model, heads, bias=bias)
     other = nn.MultiheadAttention(d_model, heads, batch_first=True, bias=bias)
-    with torch.no_grad():
-        other.in_proj_weight.copy_(torch.cat([ours.W_Q.weight, ours.W_K.weight, ours.W_V.weight]))
-        other.out_proj.weight.copy_(ours.W_O.weight)
-        if bias:
-            other.in_proj_bias.copy_(torch.cat([ours.W_Q.bias, ours.W_K.bias, ours.W_V.bias]))
-            other.out_proj.bias.copy_(ours.W_O.bias)
+    copy_attention(ours, other)
     return ours, other
 
 

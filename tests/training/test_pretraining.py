@@ -4,6 +4,7 @@ Chapter 11.
 """
 
 from collections import Counter
+from functools import partial
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.one_line import one_line_error
 from transformer_lib.models import Bert, PretrainingHeads
-from transformer_lib.training import mask_tokens, masked_loss, next_sentence_pairs
+from transformer_lib.training import label_smoothed_cross_entropy, mask_tokens, next_sentence_pairs
 
 SPECIAL = [0, 1, 2, 3, 4]  # the last is [MASK]
 
@@ -51,12 +52,16 @@ def test_special_tokens_are_never_chosen_and_never_drawn(rows, share, seed):
         assert (targets[~special] != -100).all()
 
 
+def flat_nll_loss(log_probs, targets):
+    return torch.nn.functional.nll_loss(log_probs.flatten(0, 1), targets.flatten())
+
+
 def test_the_loss_counts_what_is_asked_and_nothing_else():
     log_probs = torch.log_softmax(torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0)), dim=-1)
     targets = torch.tensor([[-100, 2, -100], [4, -100, -100]])
     expected = -(log_probs[0, 1, 2] + log_probs[1, 0, 4]) / 2
-    torch.testing.assert_close(masked_loss(log_probs, targets), expected)
-    assert masked_loss(log_probs, torch.full((2, 3), -100)) == 0
+    for loss in (partial(label_smoothed_cross_entropy, epsilon=0.0), flat_nll_loss):
+        torch.testing.assert_close(loss(log_probs, targets), expected)
 
 
 def test_gradients_reach_every_embedding_but_only_from_what_is_asked():
@@ -64,7 +69,7 @@ def test_gradients_reach_every_embedding_but_only_from_what_is_asked():
     heads = PretrainingHeads(Bert(12, 8, 2, 1, 16, 6, 0.0))
     ids = torch.tensor([[1, 5, 4, 7, 2]])
     words, _ = heads(ids)
-    masked_loss(words, torch.tensor([[-100, -100, 6, -100, -100]])).backward()
+    flat_nll_loss(words, torch.tensor([[-100, -100, 6, -100, -100]])).backward()
     assert (heads.bert.positions.rows.grad[:5].abs().sum(-1) > 0).all()
     assert (heads.bert.positions.rows.grad[5] == 0).all() and heads.next.weight.grad is None
     assert (heads.bert.embedding.weight.grad[6] != 0).any()

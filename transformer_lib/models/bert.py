@@ -13,6 +13,7 @@ from ..parts.attention import MultiHeadAttention
 from ..parts.layers import EncoderLayer, FeedForward, LayerNorm
 from ..parts.masks import padding_mask
 from ..parts.positions import LearnedPositions
+from .starts import start_small
 
 
 class Bert(nn.Module):
@@ -171,10 +172,7 @@ def best_span(
 
 
 def start_as_bert(part: nn.Module) -> None:
-    """BERT's start: matrices with standard deviation 0.02, biases 0; and its epsilon in every norm."""
-    if isinstance(part, nn.Linear | nn.Embedding):
-        nn.init.normal_(part.weight, std=0.02)
-    if isinstance(part, nn.Linear) and part.bias is not None:
-        nn.init.zeros_(part.bias)
+    """`start_small`, and BERT's epsilon in every norm."""
+    start_small(part)
     if isinstance(part, LayerNorm):
         part.epsilon = 1e-12

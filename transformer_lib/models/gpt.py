@@ -15,6 +15,7 @@ from ..parts.layers import EncoderLayer, FeedForward, LayerNorm, PreNorm
 from ..parts.masks import causal_mask
 from ..parts.positions import LearnedPositions
 from ..protocols import LanguageModel
+from .starts import start_small
 
 
 class GPT(nn.Module, LanguageModel):
@@ -53,7 +54,7 @@ class GPT(nn.Module, LanguageModel):
             for _ in range(layers)
         )
         self.norm = LayerNorm(d_model) if isinstance(self.layers[0].attention, PreNorm) else nn.Identity()
-        self.apply(_start)
+        self.apply(start_small)
         for layer in self.layers:  # what is added to the detour starts smaller, the more layers add to it
             for W in (layer.attention.sublayer.W_O, layer.feed_forward.sublayer.W_2):
                 nn.init.normal_(W.weight, std=0.02 / (2 * layers) ** 0.5)
@@ -79,11 +80,3 @@ class GPT(nn.Module, LanguageModel):
         """Log probabilities after each of the ids, (..., n, vocab_size), and the new state."""
         X, state = self.hidden_states(ids, state)
         return torch.log_softmax(X @ self.embedding.weight.T, dim=-1), state
-
-
-def _start(part: nn.Module) -> None:
-    """GPT-2's start: matrices drawn with standard deviation 0.02, biases 0."""
-    if isinstance(part, nn.Linear | nn.Embedding):
-        nn.init.normal_(part.weight, std=0.02)
-    if isinstance(part, nn.Linear) and part.bias is not None:
-        nn.init.zeros_(part.bias)

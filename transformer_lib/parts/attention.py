@@ -219,10 +219,11 @@ class MultiHeadAttention(nn.Module):
             Z = nn.functional.scaled_dot_product_attention(Q, K, V, mask, rate, enable_gqa=shared)
         else:
             K, V = (x.repeat_interleave(self.heads // self.kv_heads, dim=-3) for x in (K, V))
-            _, A = scaled_dot_product_attention(Q, K, V, mask)
-            A = nn.functional.dropout(A, rate)
+            Z, A = scaled_dot_product_attention(Q, K, V, mask)
+            if rate > 0:
+                A = nn.functional.dropout(A, rate)
+                Z = A @ V
             self.record.append(A)
-            Z = A @ V
         return self.W_O(rearrange(Z, "... h n d_k -> ... n (h d_k)"))
 
     def with_weights(

@@ -3,7 +3,7 @@
 from .checkpoints import load_checkpoint, save_checkpoint
 from .loop import History, fit, next_token_loss, windows
 from .losses import label_smoothed_cross_entropy
-from .pretraining import mask_tokens, masked_loss, next_sentence_pairs
+from .pretraining import mask_tokens, next_sentence_pairs
 from .schedules import warmup_inverse_sqrt
 from .translation import batches_by_length, padded, translation_loss
 
@@ -14,7 +14,6 @@ __all__ = [
     "label_smoothed_cross_entropy",
     "load_checkpoint",
     "mask_tokens",
-    "masked_loss",
     "next_sentence_pairs",
     "next_token_loss",
     "padded",

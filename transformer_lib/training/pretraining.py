@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from ..checks import require
@@ -28,7 +28,8 @@ def mask_tokens(
     """What the model reads, and what it is to guess: the original id where it is asked, -100 elsewhere.
 
     Each token that is not special is chosen with probability `share`. Of the chosen, 80 % become [MASK] (mask_id),
-    10 % a random token that is not special, and 10 % stay as they are; all of them are asked.
+    10 % a random token that is not special, and 10 % stay as they are; all of them are asked. -100 is what losses leave
+    out, torch's and `label_smoothed_cross_entropy`.
     Source: Devlin et al. (2019), 3.1 and appendix A.1.
     """
     require(0 < share <= 1, f"share: expected above 0 and at most 1, got {share}")
@@ -41,13 +42,6 @@ def mask_tokens(
     given = ids.where(~(chosen & (lot < 0.8)), mask_id)
     given = given.where(~(chosen & (lot >= 0.8) & (lot < 0.9)), random)
     return given, ids.where(chosen, NOT_ASKED)
-
-
-def masked_loss(log_probs: Float[Tensor, "*batch n v"], targets: Int[Tensor, "*batch n"]) -> Float[Tensor, ""]:
-    """Mean of -log P over the places that are asked, in nats; 0 where none is."""
-    asked = targets != NOT_ASKED
-    of_targets = log_probs[asked].gather(-1, targets[asked].unsqueeze(-1))
-    return -of_targets.sum() / max(int(asked.sum()), 1)
 
 
 def next_sentence_pairs(documents: Sequence[Sequence[Text]], seed: int = 0) -> list[tuple[Text, Text, int]]:

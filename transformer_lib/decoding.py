@@ -1,6 +1,6 @@
 """From distributions to text: the generation loop, for anything that predicts a next token.
 
-Chapter 01 defines `generate`; sampling rules and beam search join it in later chapters.
+Chapter 01 defines `generate`; beam search joins it in chapter 10, the rules of what may be drawn in chapter 13.
 """
 
 import math
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from .checks import as_ids, require
@@ -24,15 +25,16 @@ def generate(
     temperature: float = 1.0,
     generator: torch.Generator | None = None,
     stop: int | None = None,
+    keep: Callable[[Tensor], Tensor] | None = None,
 ) -> list[int]:
     r"""Predict a token, append it, predict again: the prefix and up to `length` tokens more.
 
     temperature T: the token is drawn from $P(w)^{1/T} / \sum_v P(v)^{1/T}$; 1 leaves the distribution as it is,
     0 always takes the most likely token.
-    generator: makes the draw repeatable. stop: end after this token. The model reads every token
+    generator: makes the draw repeatable. stop: end after this token. keep: which tokens may be drawn at all, from log
+    probabilities to the same with -inf for the others, such as `top_k_filter` with its k. The model reads every token
     once, its state is carried along. Source: the textbook's 7.1.3.
     """
-    require(0 <= temperature < math.inf, f"temperature: expected a number from 0, got {temperature}")
     require(length >= 0, f"length: expected 0 or more tokens, got {length}")
     new = as_ids(prefix, model.vocab_size, "prefix")
     require(
@@ -42,22 +44,88 @@ def generate(
     ids, state = new.tolist(), None
     for _ in range(length):
         log_probs, state = model.step(new, state)
-        log_probs = log_probs[-1]
-        require(
-            bool(log_probs.max() > -torch.inf),
-            "model: expected a distribution over the next token, got 0 for every token (a context never seen, "
-            "without smoothing); choose a smoothing",
-        )
-        if temperature == 0:
-            new = log_probs.argmax(dim=-1, keepdim=True)
-        else:
-            # The largest is 0 before it is divided: so it stays, however small the temperature.
-            p = torch.softmax((log_probs.double() - log_probs.max()) / temperature, dim=-1)
-            new = torch.multinomial(p, 1, generator=generator)
+        new = draw(log_probs[-1], temperature, generator, keep)
         ids.append(int(new))
         if ids[-1] == stop:
             break
     return ids
+
+
+def draw(
+    log_probs: Tensor,
+    temperature: float = 1.0,
+    generator: torch.Generator | None = None,
+    keep: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
+    r"""One token from each distribution, (..., v) -> (..., 1), as `generate` says: filtered first, then tempered."""
+    require(0 <= temperature < math.inf, f"temperature: expected a number from 0, got {temperature}")
+    log_probs = log_probs if keep is None else keep(log_probs)
+    largest = _no_nan(log_probs).amax(dim=-1, keepdim=True)
+    require(
+        bool((largest > -torch.inf).all()),
+        "model: expected a distribution over the next token, got 0 for every token (a context never seen, "
+        "without smoothing); choose a smoothing",
+    )
+    if temperature == 0:
+        return log_probs.argmax(dim=-1, keepdim=True)
+    # The largest is 0 before it is divided: so it stays, however small the temperature.
+    p = torch.softmax((log_probs.double() - largest) / temperature, dim=-1)
+    return torch.multinomial(p, 1, generator=generator)
+
+
+@torch.no_grad()
+def generate_all(
+    model: LanguageModel,
+    prefixes: Sequence[Sequence[int]],
+    length: int,
+    temperature: float = 1.0,
+    generator: torch.Generator | None = None,
+    stop: int | None = None,
+    keep: Callable[[Tensor], Tensor] | None = None,
+) -> list[list[int]]:
+    """`generate` for several prefixes at once, of any lengths: each and up to `length` tokens more, in their order.
+
+    All rows go forward together, without padding: the shortest prefix is read, and from there on a row whose prefix
+    goes on takes its own next token, another one the token drawn. At temperature 0 the results are those of `generate`.
+    """
+    require(length >= 0, f"length: expected 0 or more tokens, got {length}")
+    require(len(prefixes) > 0 and all(map(len, prefixes)), "prefixes: expected some, each of at least one token")
+    rows, ends = [list(prefix) for prefix in prefixes], [len(prefix) + length for prefix in prefixes]
+    shortest = min(map(len, rows))
+    new, state = as_ids([row[:shortest] for row in rows], model.vocab_size, "prefixes"), None
+    for place in range(shortest, max(ends)):
+        log_probs, state = model.step(new, state)
+        drawn = draw(log_probs[:, -1], temperature, generator, keep)[:, 0].tolist()
+        for i, row in enumerate(rows):
+            if place == len(row) and place < ends[i]:
+                row.append(drawn[i])
+                ends[i] = len(row) if drawn[i] == stop else ends[i]
+        if place + 1 >= max(ends):
+            break
+        new = as_ids([[row[min(place, len(row) - 1)]] for row in rows], model.vocab_size, "prefixes")
+    return rows
+
+
+def top_k_filter(log_probs: Float[Tensor, "*batch v"], k: int) -> Float[Tensor, "*batch v"]:
+    """The k most likely tokens stay as they are, all others become -inf (tied with the k-th: they stay, too).
+
+    Source: Fan, Lewis and Dauphin, Hierarchical Neural Story Generation (2018).
+    """
+    require(k >= 1, f"k: expected at least 1, got {k}")
+    smallest = log_probs.topk(min(k, log_probs.shape[-1]), dim=-1).values[..., -1:]
+    return log_probs.masked_fill(log_probs < smallest, -torch.inf)
+
+
+def top_p_filter(log_probs: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch v"]:
+    """The smallest set of most likely tokens whose probabilities reach p stays, never empty; others become -inf.
+
+    Source: Holtzman et al., The Curious Case of Neural Text Degeneration (2020).
+    """
+    require(0 < p <= 1, f"p: expected above 0 and at most 1, got {p}")
+    ranked, order = log_probs.sort(dim=-1, descending=True, stable=True)
+    before = ranked.exp().cumsum(dim=-1) - ranked.exp()  # what the more likely ones have together
+    beyond = torch.zeros_like(before, dtype=torch.bool).scatter(-1, order, before >= p)
+    return log_probs.masked_fill(beyond, -torch.inf)
 
 
 @torch.no_grad()

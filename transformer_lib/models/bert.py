@@ -91,6 +91,11 @@ class PretrainingHeads(nn.Module):
         for new in (self.transform, self.norm, self.next):  # the encoder may have learned already
             start_as_bert(new)
 
+    @property
+    def vocab_size(self) -> int:
+        """The encoder's."""
+        return self.bert.vocab_size
+
     def words(self, H: Tensor) -> Tensor:
         """Log probabilities (..., vocab_size) of the token at each place."""
         X = self.norm(nn.functional.gelu(self.transform(H)))

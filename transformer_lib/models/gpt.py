@@ -23,8 +23,8 @@ class GPT(nn.Module, LanguageModel):
 
     vocab_size; longest: so many tokens at most, where positions are learned; d_model, heads, layers: widths and depth,
     d_ff = 4 d_model; dropout; positions: makes the part that gives a row a position, of (longest, d_model), or None for
-    none at all; wrap: PreNorm (GPT-2) or PostNorm (GPT-1). The output layer is the embedding matrix again. The state is
-    one KeyValueCache a layer. Source: Radford et al. (2018, 2019).
+    none at all; wrap: PreNorm (GPT-2) or PostNorm (GPT-1); attention, f: what else the layers are made of. The output
+    layer is the embedding matrix again. The state is one KeyValueCache a layer. Source: Radford et al. (2018, 2019).
     """
 
     def __init__(
@@ -37,6 +37,8 @@ class GPT(nn.Module, LanguageModel):
         dropout: float = 0.0,
         positions: Callable[[int, int], nn.Module] | None = LearnedPositions,
         wrap: Callable[..., nn.Module] = PreNorm,
+        attention: Callable[..., MultiHeadAttention] = MultiHeadAttention,
+        f: Callable[[Tensor], Tensor] = nn.functional.gelu,
     ):
         super().__init__()
         require(vocab_size >= 1 and layers >= 1, f"expected at least 1, got vocab_size={vocab_size}, layers={layers}")
@@ -46,10 +48,7 @@ class GPT(nn.Module, LanguageModel):
         self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList(
             EncoderLayer(
-                MultiHeadAttention(d_model, heads, dropout=dropout),
-                FeedForward(d_model, 4 * d_model, nn.functional.gelu),
-                wrap,
-                dropout,
+                attention(d_model, heads, dropout=dropout), FeedForward(d_model, 4 * d_model, f), wrap, dropout
             )
             for _ in range(layers)
         )

@@ -14,12 +14,14 @@ from torch import nn
 
 from ..checks import require
 from ..files import whole_file
-from ..parts.layers import PostNorm, PreNorm
+from ..parts.attention import MultiHeadAttention, RotaryAttention
+from ..parts.layers import PostNorm, PreNorm, squared_relu
 from ..parts.positions import LearnedPositions, SinusoidalPositions
 from ..parts.recurrent import GRUCell, LSTMCell, RNNCell
 from ..paths import DATA
 from ..text.tokenizers import Tokenizer
 from ..weights import load_weights, own_tensors, read_weights, write_weights
+from .bert import Bert, PretrainingHeads
 from .gpt import GPT
 from .recurrent import RecurrentLanguageModel
 from .seq2seq import AttentionDecoder, ContextDecoder, Decoder, Seq2Seq
@@ -27,14 +29,17 @@ from .transformer import Transformer
 
 CELLS = {cell.__name__: cell for cell in (RNNCell, LSTMCell, GRUCell)}
 MODELS = {model.__name__: model for model in (RecurrentLanguageModel, Seq2Seq, GPT, Transformer)}
-DECODERS = {decoder.__name__: decoder for decoder in (Decoder, ContextDecoder, AttentionDecoder)}
-POSITIONS = {kind.__name__: kind for kind in (LearnedPositions, SinusoidalPositions)}
-WRAPS = {wrap.__name__: wrap for wrap in (PostNorm, PreNorm)}
+MODELS[PretrainingHeads.__name__] = lambda **arguments: PretrainingHeads(Bert(**arguments))
 PARTS = {
-    "cell": CELLS,
-    "decoder": DECODERS,
-    "positions": POSITIONS | {None: None},
-    "wrap": WRAPS,
+    part: {getattr(kind, "__name__", kind): kind for kind in kinds}
+    for part, kinds in {
+        "cell": CELLS.values(),
+        "decoder": (Decoder, ContextDecoder, AttentionDecoder),
+        "positions": (LearnedPositions, SinusoidalPositions, None),
+        "wrap": (PostNorm, PreNorm),
+        "attention": (MultiHeadAttention, RotaryAttention),
+        "f": (nn.functional.gelu, squared_relu),
+    }.items()
 }  # arguments that a card gives by name
 
 
@@ -65,8 +70,8 @@ def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Toke
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"{name}.json: expected a card with the arguments of a {' or '.join(MODELS)}, and of parts only "
-            f"{', '.join([*CELLS, *DECODERS, *POSITIONS, *WRAPS])}, got {card.get('model')} with {arguments}; "
-            "fetch it again"
+            f"{', '.join(str(kind) for kinds in PARTS.values() for kind in kinds)}, "
+            f"got {card.get('model')} with {arguments}; fetch it again"
         ) from error
     tokenizer = Tokenizer.load(folder / f"{name}.tokenizer.json")
     require(

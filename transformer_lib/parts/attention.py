@@ -1,6 +1,6 @@
 """Attention: score, normalise, collect.
 
-Chapter 05: Bahdanau's additive score. Chapter 06: the scaled dot product. Chapter 07: many heads.
+Chapter 05: Bahdanau's additive score. Chapter 06: the scaled dot product. Chapter 07: many heads. Chapter 13: rotary.
 """
 
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..checks import require, require_width
 from .cache import KeyValueCache
+from .positions import rotate
 
 
 def masked_softmax(
@@ -233,6 +234,31 @@ class MultiHeadAttention(nn.Module):
         with record_attention(self) as maps:
             Z = self(X, memory, mask)
         return Z, maps[0][0]
+
+
+class RotaryAttention(MultiHeadAttention):
+    r"""`MultiHeadAttention` over a text itself whose queries and keys are brought to one length and then turned.
+
+    $q_s \leftarrow R_s \, q_s / \text{rms}(q_s)$, the keys likewise: a score depends on directions and on the distance
+    s - t, and no position has to be added to the embeddings. d_model / heads must be even.
+    Source: Su et al., RoFormer (2021); normalised queries and keys: Henry et al. (2020).
+    """
+
+    start = 0  # the position of the first row of X; forward sets it
+
+    def forward(
+        self, X: Tensor, memory: None = None, mask: Tensor | None = None, cache: KeyValueCache | None = None
+    ) -> Float[Tensor, "*batch n d_model"]:
+        """As in MultiHeadAttention; a memory of its own has no positions that could be compared."""
+        require(memory is None, "memory: expected None, attention to the text itself, got another text")
+        self.start = 0 if cache is None else len(cache)
+        return super().forward(X, None, mask, cache)
+
+    def project(self, X: Tensor, memory: Tensor | KeyValueCache) -> tuple[Tensor, Tensor, Tensor]:
+        """As in MultiHeadAttention, Q and K turned."""
+        Q, K, V = super().project(X, memory)
+        Q, K = (rotate(nn.functional.rms_norm(x, (self.d_k,)), self.start) for x in (Q, K))
+        return Q, K, V
 
 
 @contextmanager

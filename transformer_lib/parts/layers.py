@@ -52,6 +52,11 @@ class LayerNorm(nn.Module):
         )
 
 
+def squared_relu(x: Tensor) -> Tensor:
+    r"""$\max(0, x)^2$, in place of GELU. Source: So et al., Primer (2021)."""
+    return torch.relu(x) ** 2
+
+
 class FeedForward(nn.Module):
     r"""$\text{FFN}(x) = f(x W_1 + b_1) W_2 + b_2$, the same for every position, each on its own.
 

@@ -1,6 +1,6 @@
 """Positions: what tells attention the order of its tokens, which by itself it cannot see.
 
-Chapter 08. Each kind gives one row a position, to be added to the embeddings.
+Chapter 08: kinds that give one row a position, to be added to the embeddings. Chapter 13: queries and keys turned.
 """
 
 import torch
@@ -68,3 +68,15 @@ class LearnedPositions(nn.Module):
             f"positions: learned for {longest} tokens, got {start + n}; shorten the text or make more positions",
         )
         return self.rows[start : start + n]
+
+
+def rotate(x: Float[Tensor, "*batch n d_k"], start: int = 0) -> Float[Tensor, "*batch n d_k"]:
+    r"""Pair i of the vector at position t, $(x_{2i}, x_{2i+1})$, turned by the angle $t\,\omega_i$ (rotary positions).
+
+    $\omega_i = 10000^{-2i / d_k}$. So $q_s \cdot k_t$ depends on the distance s - t alone. Shapes: x (..., n, d_k), its
+    rows at the positions start, start + 1, ...; d_k even. Source: Su et al., RoFormer (2021).
+    """
+    turn = sinusoidal_positions(x.shape[-2], x.shape[-1], start).to(x)
+    sin, cos = turn[:, 0::2], turn[:, 1::2]
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ class History:
 
     loss: list[float] = field(default_factory=list)
     gradient_norm: list[float] = field(default_factory=list)
-    evaluations: list[tuple[int, float]] = field(default_factory=list)  # (step, what `evaluate` said)
+    evaluations: list[tuple[int, Any]] = field(default_factory=list)  # (step, what `evaluate` said)
     cpu_seconds: float = 0.0
 
 
@@ -61,7 +62,7 @@ def fit(
     loss: Callable[[nn.Module, Tensor], Tensor] = next_token_loss,
     schedule: Callable[[int], float] | None = None,
     clip: float | None = None,
-    evaluate: Callable[[nn.Module], float] | None = None,
+    evaluate: Callable[[nn.Module], float | dict[str, float]] | None = None,
     every: int = 1000,
     checkpoint: str | Path | None = None,
 ) -> History:
@@ -69,7 +70,8 @@ def fit(
 
     batches: from the step's number to its batch; loss: from (model, batch) to a scalar; schedule: from the step's
     number to a factor on the learning rate; clip: gradients g with norm above it become $g \cdot clip / \|g\|$;
-    evaluate: called every `every` steps and at the end, in evaluation mode. checkpoint: a file written at the same
+    evaluate: a number, or several by their names, asked for every `every` steps and at the end, in evaluation mode.
+    checkpoint: a file written at the same
     times; where it exists already, training goes on from it, with the same result as if it had never stopped. It is
     written before the first step too: a folder that cannot be written to shows at once, not after an hour.
     Started by torchrun, each process takes its share of every batch and the gradients are averaged.
@@ -107,7 +109,8 @@ def fit(
                 if evaluate is not None:
                     model.eval()
                     with torch.no_grad():
-                        history.evaluations.append((step + 1, float(evaluate(model))))
+                        said = evaluate(model)
+                    history.evaluations.append((step + 1, said if isinstance(said, dict) else float(said)))
                 history.cpu_seconds = spent + time.process_time() - clock
                 if checkpoint is not None and process_rank() == 0:
                     save_checkpoint(checkpoint, model, optimizer, step + 1, vars(history))

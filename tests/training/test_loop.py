@@ -214,6 +214,17 @@ def test_it_is_evaluated_every_so_often_and_at_the_end(steps, every, at):
     assert history.evaluations == [(step, 1.0 - step) for step in at]
 
 
+def test_several_measures_are_kept_by_their_names_also_over_a_kill(tmp_path):
+    def train(steps):
+        model = Line()
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        say = {"evaluate": lambda m: {"w": float(m.w[0]), "twice": 2 * float(m.w[0])}, "every": 1}
+        return fit(model, constant(1.0, 0.0), steps, optimizer, loss=pull, checkpoint=tmp_path / "c", **say)
+
+    train(1)
+    assert train(2).evaluations == [(1, {"w": 0.0, "twice": 0.0}), (2, {"w": -1.0, "twice": -2.0})]
+
+
 def test_every_process_starts_from_the_first_ones_weights(monkeypatch):
     import transformer_lib.training.loop as loop
 

@@ -110,7 +110,7 @@ def fit(
                     model.eval()
                     with torch.no_grad():
                         said = evaluate(model)
-                    history.evaluations.append((step + 1, said if isinstance(said, dict) else float(said)))
+                        history.evaluations.append((step + 1, said if isinstance(said, dict) else float(said)))
                 history.cpu_seconds = spent + time.process_time() - clock
                 if checkpoint is not None and process_rank() == 0:
                     save_checkpoint(checkpoint, model, optimizer, step + 1, vars(history))

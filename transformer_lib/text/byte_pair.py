@@ -4,10 +4,12 @@ Chapters 04, 05, 10 and 14. It works on bytes, so that no text is unknown and ev
 """
 
 import heapq
+import json
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Self
 
 import regex
@@ -103,6 +105,28 @@ class BytePairTokenizer(Tokenizer):
         learned = Merging({tuple(_as_characters(word)): count for word, count in words.items()}, alphabet)
         merges = learned.run(vocab_size - smallest, forbidden=set(specials))
         return cls([*specials, *alphabet, *(a + b for a, b in merges)], merges, pattern)
+
+    @classmethod
+    def from_vocabulary(cls, encoder: str | Path, merges: str | Path, pattern: str = GPT2_PIECES) -> Self:
+        """The tokenizer of a vocabulary as GPT-2's authors publish it: token -> id as JSON, and a merge a line."""
+        encoder, merges = Path(encoder), Path(merges)
+        try:
+            ids = json.loads(encoder.read_text(encoding="utf-8"))
+            lines = merges.read_text(encoding="utf-8").splitlines()
+            tokens = sorted(ids, key=ids.get)
+        except (ValueError, AttributeError, TypeError) as error:
+            raise ValueError(
+                f"{encoder.name}, {merges.name}: expected tokens with their ids in JSON and merges in UTF-8, got "
+                "something else; fetch both again"
+            ) from error
+        require(
+            [ids[token] for token in tokens] == list(range(len(ids))),
+            f"{encoder.name}: expected each id from 0 to {len(ids) - 1} once, got others; fetch the file again",
+        )
+        try:
+            return cls(tokens, [line.split(" ") for line in lines if line and not line.startswith("#version")], pattern)
+        except ValueError as error:
+            raise ValueError(f"{encoder.name}, {merges.name}: {error}") from error
 
     def options(self) -> dict:
         """The merges and the pattern."""

@@ -1,4 +1,4 @@
-"""Pre-train the BERT of chapters 11 and 12: `python -m recipes.bert_english` (about 50 CPU-minutes).
+"""Pre-train the BERT of chapters 11 and 12: `python -m recipes.bert_english` (about 45 CPU-minutes).
 
 Shakespeare, Moby-Dick and the Bible; masked words and next sentences. Muon, which chapter 13 explains, because masked
 words are learned slowly: 15 % of the places give a gradient, where a GPT learns from every one.
@@ -41,7 +41,7 @@ def rounded(measured: dict[str, float]) -> dict[str, float]:
 
 
 def main() -> None:
-    chosen = options(f"Train {NAME}; goes on from its checkpoint if there is one.", 9000)
+    chosen = options(f"Train {NAME}; goes on from its checkpoint if there is one.", 7000)
     torch.set_num_threads(1)  # so that CPU-seconds compare
     torch.manual_seed(0)
     tokenizer = vocabulary()

@@ -1,14 +1,16 @@
 """What the recipes of chapter 13 share: GPTs on the ladder's text, the usual way to train them and a faster one."""
 
+import time
 from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from recipes.muon import MuonAndAdamW
-from transformer_lib.models import GPT, Windowed
+from transformer_lib.models import GPT
 from transformer_lib.models.trained import PARTS
 from transformer_lib.text import CharTokenizer, load_corpus
+from transformer_lib.training import next_token_loss
 
 USUAL = {"positions": "LearnedPositions", "attention": "MultiHeadAttention", "f": "gelu"}
 ROTARY = {"positions": None, "attention": "RotaryAttention"}
@@ -59,6 +61,21 @@ def cosine(steps: int, warm_up: int = 100, least: float = 0.1) -> Callable[[int]
     return factor
 
 
-def windowed(model: GPT, window: int) -> Windowed:
-    """The model on a text of any length."""
-    return Windowed(model, window)
+class Measured:
+    """What `fit` asks now and then: the loss on a fixed part of the validation text, and the CPU-seconds of training.
+
+    windows: so many stretches of `length` characters, each read from a fresh start. The time that measuring takes is
+    not counted as training.
+    """
+
+    def __init__(self, ids: Tensor, length: int, windows: int = 1000):
+        self.batches = ids[: windows * (length + 1)].view(windows, length + 1).split(100)
+        self.begun, self.spent = time.process_time(), 0.0
+
+    def __call__(self, model: GPT) -> dict[str, float]:
+        """In nats a character."""
+        clock = time.process_time()
+        loss = sum(float(next_token_loss(model, batch)) * len(batch) for batch in self.batches)
+        self.spent += time.process_time() - clock
+        seconds = time.process_time() - self.begun - self.spent
+        return {"loss": loss / sum(map(len, self.batches)), "cpu_seconds": round(seconds, 1)}

@@ -134,14 +134,14 @@ def ladder(folder: Path | None = None) -> list[dict[str, Any]]:
     rungs = []
     for path in sorted(folder.glob("*-shakespeare.json")):
         card = load_card(path.stem, folder)
-        rungs += card["rungs"] if "rungs" in card else [_rung(path.stem.split("-")[0].upper(), card)]
+        rungs += card["rungs"] if "rungs" in card else [_rung(path.stem, card)]
     return sorted(rungs, key=lambda rung: -rung["bits"])
 
 
-def _rung(name: str, card: dict[str, Any]) -> dict[str, Any]:
-    bits = card["figures"]["test_bits"]
+def _rung(stem: str, card: dict[str, Any]) -> dict[str, Any]:
+    bits, (kind, *more) = card["figures"]["test_bits"], stem.removesuffix("-shakespeare").split("-")
     return {
-        "name": name,
+        "name": " ".join([kind.upper(), *more]),
         "parameters": card["parameters"],
         "cpu_seconds": card["training_cpu_seconds"],
         "bits": bits,

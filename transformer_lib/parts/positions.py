@@ -73,10 +73,10 @@ class LearnedPositions(nn.Module):
 def rotate(x: Float[Tensor, "*batch n d_k"], start: int = 0) -> Float[Tensor, "*batch n d_k"]:
     r"""Pair i of the vector at position t, $(x_{2i}, x_{2i+1})$, turned by the angle $t\,\omega_i$ (rotary positions).
 
-    $\omega_i = 10000^{-2i / d_k}$. So $q_s \cdot k_t$ depends on the distance s - t alone. Shapes: x (..., n, d_k), its
-    rows at the positions start, start + 1, ...; d_k even. Source: Su et al., RoFormer (2021).
+    As complex numbers: $(x_{2i} + j x_{2i+1}) \, e^{j t \omega_i}$, $\omega_i = 10000^{-2i / d_k}$. So $q_s \cdot k_t$
+    depends on the distance s - t alone. Shapes: x (..., n, d_k), its rows at the positions start, start + 1, ...; d_k
+    even. Source: Su et al., RoFormer (2021).
     """
     turn = sinusoidal_positions(x.shape[-2], x.shape[-1], start).to(x)
-    sin, cos = turn[:, 0::2], turn[:, 1::2]
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * torch.complex(turn[:, 1::2], turn[:, 0::2])).flatten(-2)

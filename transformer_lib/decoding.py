@@ -57,7 +57,10 @@ def draw(
     generator: torch.Generator | None = None,
     keep: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    r"""One token from each distribution, (..., v) -> (..., 1), as `generate` says: filtered first, then tempered."""
+    r"""One token from each distribution, (v,) -> (1,) or (batch, v) -> (batch, 1): filtered first, then tempered.
+
+    The arguments are those of `generate`.
+    """
     require(0 <= temperature < math.inf, f"temperature: expected a number from 0, got {temperature}")
     log_probs = log_probs if keep is None else keep(log_probs)
     largest = _no_nan(log_probs).amax(dim=-1, keepdim=True)
@@ -86,30 +89,30 @@ def generate_all(
     """`generate` for several prefixes at once, of any lengths: each and up to `length` tokens more, in their order.
 
     All rows go forward together, without padding: the shortest prefix is read, and from there on a row whose prefix
-    goes on takes its own next token, another one the token drawn. At temperature 0 the results are those of `generate`.
+    goes on takes its own next token, another one the token drawn; a row that has ended repeats its last token, and
+    nobody looks. At temperature 0 the results are those of `generate`.
     """
     require(length >= 0, f"length: expected 0 or more tokens, got {length}")
-    require(len(prefixes) > 0 and all(map(len, prefixes)), "prefixes: expected some, each of at least one token")
-    rows, ends = [list(prefix) for prefix in prefixes], [len(prefix) + length for prefix in prefixes]
-    shortest = min(map(len, rows))
-    new, state = as_ids([row[:shortest] for row in rows], model.vocab_size, "prefixes"), None
-    for place in range(shortest, max(ends)):
-        log_probs, state = model.step(new, state)
-        drawn = draw(log_probs[:, -1], temperature, generator, keep)[:, 0].tolist()
-        for i, row in enumerate(rows):
-            if place == len(row) and place < ends[i]:
-                row.append(drawn[i])
-                ends[i] = len(row) if drawn[i] == stop else ends[i]
-        if place + 1 >= max(ends):
-            break
-        new = as_ids([[row[min(place, len(row) - 1)]] for row in rows], model.vocab_size, "prefixes")
+    rows = [as_ids(prefix, model.vocab_size, "prefixes").tolist() for prefix in prefixes]
+    require(len(rows) > 0 and all(rows), "prefixes: expected some, each of at least one token")
+    ends, place, state = [len(row) + length for row in rows], min(map(len, rows)), None
+    new = [row[:place] for row in rows]
+    while any(len(row) < end for row, end in zip(rows, ends)):
+        log_probs, state = model.step(torch.tensor(new), state)
+        going = [i for i, row in enumerate(rows) if place == len(row) < ends[i]]
+        for i, token in zip(going, draw(log_probs[going, -1], temperature, generator, keep)[:, 0].tolist()):
+            rows[i].append(token)
+            ends[i] = len(rows[i]) if token == stop else ends[i]
+        new = [[row[min(place, len(row) - 1)]] for row in rows]
+        place += 1
     return rows
 
 
 def top_k_filter(log_probs: Float[Tensor, "*batch v"], k: int) -> Float[Tensor, "*batch v"]:
     """The k most likely tokens stay as they are, all others become -inf (tied with the k-th: they stay, too).
 
-    Source: Fan, Lewis and Dauphin, Hierarchical Neural Story Generation (2018).
+    Equal to transformers' TopKLogitsWarper. Source: Fan, Lewis and Dauphin, Hierarchical Neural Story Generation
+    (2018).
     """
     require(k >= 1, f"k: expected at least 1, got {k}")
     smallest = log_probs.topk(min(k, log_probs.shape[-1]), dim=-1).values[..., -1:]
@@ -119,12 +122,15 @@ def top_k_filter(log_probs: Float[Tensor, "*batch v"], k: int) -> Float[Tensor, 
 def top_p_filter(log_probs: Float[Tensor, "*batch v"], p: float) -> Float[Tensor, "*batch v"]:
     """The smallest set of most likely tokens whose probabilities reach p stays, never empty; others become -inf.
 
-    Source: Holtzman et al., The Curious Case of Neural Text Degeneration (2020).
+    Of equally likely tokens the first ones stay; p = 1 keeps all that are possible. What another filter left is
+    taken as the whole. Equal to transformers' TopPLogitsWarper, but that one keeps the last of equally likely ones, and
+    adds up in the scores' own number format. Source: Holtzman et al., The Curious Case of Neural Text Degeneration
+    (2020).
     """
     require(0 < p <= 1, f"p: expected above 0 and at most 1, got {p}")
     ranked, order = log_probs.sort(dim=-1, descending=True, stable=True)
-    before = ranked.exp().cumsum(dim=-1) - ranked.exp()  # what the more likely ones have together
-    beyond = torch.zeros_like(before, dtype=torch.bool).scatter(-1, order, before >= p)
+    reached = (ranked.double().softmax(dim=-1).cumsum(dim=-1) >= p) & (p < 1)
+    beyond = torch.zeros_like(reached).scatter(-1, order[..., 1:], reached[..., :-1])
     return log_probs.masked_fill(beyond, -torch.inf)
 
 

@@ -6,7 +6,7 @@ Chapter 11: all-MiniLM-L6-v2, a BERT of 6 layers. Chapters 13 and 14: GPT-2. The
 import json
 import re
 from collections.abc import Mapping
-from functools import partial
+from functools import partial, reduce
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +23,8 @@ from .gpt import GPT
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-BERT_NAMES = {
+NAMES = {  # of BertModel and of GPT2LMHeadModel -> of Bert and of GPT
+    r"^(bert|transformer)\.": "",
     "embeddings.word_embeddings": "embedding",
     "embeddings.token_type_embeddings": "segments",
     "embeddings.position_embeddings.weight": "positions.rows",
@@ -38,30 +39,24 @@ BERT_NAMES = {
     "intermediate.dense": "feed_forward.sublayer.W_1",
     r"(\d)\.output.dense": r"\1.feed_forward.sublayer.W_2",
     r"(\d)\.output.LayerNorm": r"\1.feed_forward.norm",
-    "[nN]orm.weight": "norm.gamma",
-    "[nN]orm.bias": "norm.beta",
-}
-GPT2_NAMES = {
-    "^transformer.": "",
-    "wte.": "embedding.",
-    "wpe.weight": "positions.rows",
-    r"h.(\d+).ln_1": r"layers.\1.attention.norm",
-    r"h.(\d+).attn.c_proj": r"layers.\1.attention.sublayer.W_O",
-    r"h.(\d+).attn.c_attn": r"layers.\1.attention.sublayer.",
-    r"h.(\d+).ln_2": r"layers.\1.feed_forward.norm",
-    r"h.(\d+).mlp.c_fc": r"layers.\1.feed_forward.sublayer.W_1",
-    r"h.(\d+).mlp.c_proj": r"layers.\1.feed_forward.sublayer.W_2",
-    "ln_f": "norm",
+    "^wte": "embedding",
+    "^wpe.weight": "positions.rows",
+    r"^h.(\d+)": r"layers.\1",
+    "ln_1": "attention.norm",
+    "attn.c_attn": "attention.sublayer.",  # Q, K and V side by side: `as_gpt` parts them
+    "attn.c_proj": "attention.sublayer.W_O",
+    "ln_2": "feed_forward.norm",
+    "mlp.c_fc": "feed_forward.sublayer.W_1",
+    "mlp.c_proj": "feed_forward.sublayer.W_2",
+    "^ln_f": "norm",
     "norm.weight": "norm.gamma",
     "norm.bias": "norm.beta",
 }
 
 
-def renamed(name: str, names: Mapping[str, str]) -> str:
-    """The name after all replacements, one after the other."""
-    for theirs, ours in names.items():
-        name = re.sub(theirs, ours, name)
-    return name
+def renamed(name: str) -> str:
+    """Our name of a weight: theirs after all replacements, one after the other."""
+    return reduce(lambda name, pair: re.sub(*pair, name), NAMES.items(), name)
 
 
 def folder_of(source: str | Path, package: str | None, files: list[str]) -> Path:
@@ -87,29 +82,31 @@ def folder_of(source: str | Path, package: str | None, files: list[str]) -> Path
     return folder
 
 
-def read_config(folder: Path, **expected: str) -> dict[str, Any]:
-    """config.json, after what it must say was found there."""
+def read_config(folder: Path, names: str, **expected: Any) -> list[int | float]:
+    """The numbers of these names in config.json; what else stands there must be as expected, or not be there."""
     try:
-        config = dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
-    except ValueError as error:
-        raise ValueError("config.json: expected a model's settings in JSON, got something else") from error
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        numbers = [config[name] + 0 for name in names.split()]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"config.json: expected a model's settings in JSON with numbers as {names}") from error
     for name, value in expected.items():
-        require(config.get(name) == value, f"config.json: expected {name} {value}, got {config.get(name)}")
-    return config
+        found = config.get(name, value)
+        require(found == value, f"config.json: expected {name} {value}, got {found}")
+    return numbers
 
 
 def as_bert(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A BertModel's weights under the names that our Bert has for them; position_ids are no weights."""
-    return {renamed(name, BERT_NAMES): x for name, x in tensors.items() if not name.endswith("position_ids")}
+    """A BertModel's weights under the names that our Bert has for them; position_ids and pre-training's heads go."""
+    return {renamed(name): x for name, x in tensors.items() if not re.search(r"position_ids$|^cls\.", name)}
 
 
 def as_gpt(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A GPT2LMHeadModel's weights under our names: its matrices stand the other way round, Q, K and V side by side."""
     ours = {}
     for name, x in tensors.items():
-        if name == "lm_head.weight" or name.endswith(("attn.bias", "attn.masked_bias")):  # the embedding again; masks
+        if re.search(r"^lm_head|\.attn\.(masked_)?bias$", name):  # the embedding again; masks
             continue
-        name, x = renamed(name, GPT2_NAMES), x.T if "h." in name and x.dim() == 2 else x
+        name, x = renamed(name), x.T if "h." in name and x.dim() == 2 else x
         if "sublayer.." in name:
             ours |= {name.replace("..", f".{W}."): part for W, part in zip(("W_Q", "W_K", "W_V"), x.chunk(3))}
         else:
@@ -120,22 +117,21 @@ def as_gpt(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def load_bert(source: str | Path) -> tuple[Bert, WordPieceTokenizer]:
     """A BERT as the transformers library keeps it (config.json, model.safetensors, vocab.txt), in evaluation mode."""
     folder = folder_of(source, None, ["config.json", "model.safetensors", "vocab.txt"])
-    config = read_config(folder, model_type="bert", hidden_act="gelu")
     names = "vocab_size hidden_size num_attention_heads num_hidden_layers intermediate_size max_position_embeddings"
-    model = Bert(*(config[name] for name in names.split()), config["hidden_dropout_prob"], config["pad_token_id"])
-    tensors, _ = read_weights(folder / "model.safetensors")
-    load_weights(model, as_bert(tensors), "model.safetensors")
+    expected = {"model_type": "bert", "hidden_act": "gelu", "layer_norm_eps": 1e-12}
+    model = Bert(*read_config(folder, names + " hidden_dropout_prob pad_token_id", **expected))
+    load_weights(model, as_bert(read_weights(folder / "model.safetensors")[0]), "model.safetensors")
     return model.eval(), WordPieceTokenizer.from_vocabulary(folder / "vocab.txt")
 
 
 def load_gpt2(source: str | Path = "gpt2") -> GPT:
     """A GPT-2 as the transformers library keeps it (config.json, model.safetensors), in evaluation mode."""
     folder = folder_of(source, None, ["config.json", "model.safetensors"])
-    config = read_config(folder, model_type="gpt2", activation_function="gelu_new")
-    sizes = (config[name] for name in ("vocab_size", "n_positions", "n_embd", "n_head", "n_layer"))
+    expected = {"model_type": "gpt2", "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5}
+    expected |= {"tie_word_embeddings": True, "scale_attn_by_inverse_layer_idx": False, "scale_attn_weights": True}
+    sizes = read_config(folder, "vocab_size n_positions n_embd n_head n_layer", **expected)
     model = GPT(*sizes, f=partial(nn.functional.gelu, approximate="tanh"))
-    tensors, _ = read_weights(folder / "model.safetensors")
-    load_weights(model, as_gpt(tensors), "model.safetensors")
+    load_weights(model, as_gpt(read_weights(folder / "model.safetensors")[0]), "model.safetensors")
     return model.eval()
 
 

@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from recipes.agreement_task import AgreementTask
 from recipes.cards import Runs, options
 from transformer_lib.models import RecurrentLanguageModel
 from transformer_lib.models.trained import CELLS
-from transformer_lib.text import AgreementTask, load_corpus
+from transformer_lib.text import load_corpus
 from transformer_lib.training import fit
 
 WIDTH, BATCH, CLIP = 32, 64, 1.0

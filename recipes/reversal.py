@@ -12,10 +12,10 @@ from torch import nn
 
 from recipes.cards import Runs, options
 from recipes.language_model import warm_up_then_down
+from recipes.reversal_task import ReversalTask
 from transformer_lib.decoding import greedy_all
 from transformer_lib.models import Seq2Seq
 from transformer_lib.models.trained import PARTS
-from transformer_lib.text import ReversalTask
 from transformer_lib.training import fit, padded, translation_loss
 
 D_X, BATCH, LEARNING_RATE, CLIP = 32, 64, 3e-3, 1.0

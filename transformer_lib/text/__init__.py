@@ -1,9 +1,7 @@
 """Text: corpora and tokenizers. text -> token ids, and back."""
 
-from .agreement import AgreementTask
 from .byte_pair import BytePairTokenizer
 from .corpora import Corpus, Pair, load_corpus
-from .reversal import ReversalTask
 from .tokenizers import END, PAD, START, UNKNOWN, CharTokenizer, Tokenizer, WordTokenizer
 from .wordpiece import WordPieceTokenizer
 
@@ -12,12 +10,10 @@ __all__ = [
     "PAD",
     "START",
     "UNKNOWN",
-    "AgreementTask",
     "BytePairTokenizer",
     "CharTokenizer",
     "Corpus",
     "Pair",
-    "ReversalTask",
     "Tokenizer",
     "WordPieceTokenizer",
     "WordTokenizer",

@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 import torch
 
+from recipes.agreement_task import AgreementTask
 from tests.one_line import one_line_error
-from transformer_lib.text import AgreementTask, WordTokenizer, load_corpus
+from transformer_lib.text import WordTokenizer, load_corpus
 
 TEXT = "The cat sat. A Whale likes ships, and a ship's mast: the whale! The sea, the sea. Dogs like it."
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from transformer_lib.text import ReversalTask
+from recipes.reversal_task import ReversalTask
 
 
 def test_target_is_the_source_backwards_between_start_and_end():

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checks import require
-from .tokenizers import WordTokenizer
+from transformer_lib.checks import require
+from transformer_lib.text import WordTokenizer
 
 __all__ = ["AgreementTask"]
 

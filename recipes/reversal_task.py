@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..checks import require
+from transformer_lib.checks import require
 
 __all__ = ["ReversalTask"]
 

@@ -84,8 +84,6 @@ def _scores(seed, *shape):
 
 @exercise("6.4", expects="a function of S")
 def causal(answer):
-    if not callable(answer):
-        return wrong("write it as a function and give the function itself, not its result")
     for seed, n in enumerate((3, 5, 2, 1)):
         S, mask = _scores(seed, n, n), causal_mask(n)
         given = S.clone()
@@ -121,8 +119,6 @@ def causal(answer):
 
 @exercise("6.5", expects="a function of (ids, pad_id)")
 def both_masks(answer):
-    if not callable(answer):
-        return wrong("write it as a function and give the function itself, not its result")
     cases = [([[1, 1, 4], [2, 1, 3], [5, 6, 2]], 1), ([[4, 5, 6, 7], [8, 9, 0, 0]], 0), ([[3]], 0)]
     for rows, pad_id in cases:
         ids = torch.tensor(rows)
@@ -159,8 +155,6 @@ def both_masks(answer):
 
 @exercise("6.6", expects="a function of (A, G)")
 def backwards(answer):
-    if not callable(answer):
-        return wrong("write it as a function and give the function itself, not its result")
     for seed, (n, m) in enumerate(((2, 3), (4, 4), (1, 5), (3, 1))):
         S, G = _scores(seed, n, m).requires_grad_(), _scores(seed + 10, n, m)
         A = torch.softmax(S, dim=-1)

@@ -147,8 +147,6 @@ def _parts(d: int) -> list[tuple[str, nn.Module, bool]]:
 
 @exercise("9.4", expects="a function of (part, n, d)")
 def positionwise(answer):
-    if not callable(answer):
-        return wrong("write it as a function and give the function itself, not its result")
     torch.set_default_dtype(torch.float64)
     for n, d in ((5, 4), (3, 8)):
         for name, part, expected in _parts(d):
@@ -199,8 +197,6 @@ def _pre(layer, Y, steps, detour=True, norm_memory=None, norm=None):
 
 @exercise("9.5", expects="a function of (layer, Y, H, mask, memory_mask)")
 def decoder_layer(answer):
-    if not callable(answer):
-        return wrong("write it as a function and give the function itself, not its result")
     torch.set_default_dtype(torch.float64)
     for seed, (n, m) in enumerate(((4, 5), (3, 3), (1, 6))):
         torch.manual_seed(seed)
@@ -266,8 +262,6 @@ def decoder_layer(answer):
 
 @exercise("9.6", expects="a function of (x, g)")
 def norm_backwards(answer):
-    if not callable(answer):
-        return wrong("write it as a function and give the function itself, not its result")
     for seed, (n, d) in enumerate(((2, 4), (3, 8), (1, 5))):
         chance = torch.Generator().manual_seed(seed)
         x, g = (3 * torch.randn(n, d, generator=chance, dtype=torch.float64) + 1 for _ in range(2))

@@ -102,14 +102,9 @@ class Question:
         self.feedback.value = panel_html(kind, f"{LETTERS[place]}: {heading}", self.answers[place]["why"])
         self.on_choice()
 
-    def plain(self) -> str:
-        """The question and its answers as text, without saying which is right."""
-        options = (f"   {letter}) {answer['text']}" for letter, answer in zip(LETTERS, self.answers))
-        return "\n".join([f"{self.number}. {self.text}", *options])
-
-    def markdown(self) -> str:
-        """The same as a list in Markdown."""
-        options = (f"    - {letter}) {answer['text']}" for letter, answer in zip(LETTERS, self.answers))
+    def listed(self, before: str = "   ") -> str:
+        """The question and its answers as text, a line each, without saying which is right."""
+        options = (f"{before}{letter}) {answer['text']}" for letter, answer in zip(LETTERS, self.answers))
         return "\n".join([f"{self.number}. {self.text}", *options])
 
 
@@ -129,15 +124,11 @@ class Quiz:
         right = sum(question.is_right for question in self.questions)
         self.score.value = f"<strong>{right} of {len(self.questions)} right</strong>"
 
-    def plain(self) -> str:
+    def listed(self, before: str = "   ", emphasis: str = "") -> str:
         """The whole quiz as text, for a page without a kernel."""
-        questions = "\n\n".join(question.plain() for question in self.questions)
-        return f"Quiz, {len(self.questions)} questions; run the cell to answer them.\n\n{questions}"
-
-    def markdown(self) -> str:
-        """The same with its mathematics set, for pages that show Markdown."""
-        questions = "\n\n".join(question.markdown() for question in self.questions)
-        return f"*Quiz, {len(self.questions)} questions; run the cell to answer them.*\n\n{questions}"
+        questions = "\n\n".join(question.listed(before) for question in self.questions)
+        first = f"{emphasis}Quiz, {len(self.questions)} questions; run the cell to answer them.{emphasis}"
+        return f"{first}\n\n{questions}"
 
 
 def quiz(chapter: str, folder: Path | None = None) -> None:
@@ -151,4 +142,4 @@ def quiz(chapter: str, folder: Path | None = None) -> None:
         FileNotFoundError, ValueError: as `load_quiz`.
     """
     shown = Quiz(load_quiz(chapter, folder))
-    emit({"text/plain": shown.plain(), "text/markdown": shown.markdown(), **view(shown.box)})
+    emit({"text/plain": shown.listed(), "text/markdown": shown.listed("    - ", "*"), **view(shown.box)})

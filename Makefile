@@ -3,7 +3,7 @@
 SHELL = /bin/sh
 .NOTPARALLEL:
 .DEFAULT_GOAL = help
-.PHONY: help setup lab test check notebooks models data bench sabotage test-portability pins clean
+.PHONY: help setup lab test check notebooks models data bench sabotage test-portability faults pins clean
 
 VENV_PYTHON = .venv/bin/python
 # What a Python must be to serve: of the right version, and able to make environments.
@@ -58,6 +58,9 @@ data: ## rebuild data/ byte for byte (an environment of its own, .venv-data)
 
 bench: setup ## measure speed and memory as ratios
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m benchmarks.run
+
+faults: setup ## plant every fault of tools/faults.py and see whether its chapter notices
+	@OMP_NUM_THREADS=1 TRANSFORMER_LIB_PROGRESS=0 $(VENV_PYTHON) -m tools.faults
 
 sabotage: setup ## break the library line by line and see whether its tests notice (MODULE=... names one file)
 	@OMP_NUM_THREADS=1 $(VENV_PYTHON) -m tools.sabotage $(MODULE)

@@ -63,6 +63,7 @@ STAGES = [
         # The same tests, with every shape in a signature checked at run time.
         [
             *PLAIN,
+            *PARALLEL,
             "--jaxtyping-packages=transformer_lib.parts,transformer_lib.models,beartype.beartype",
             "tests/parts",
             "tests/models",

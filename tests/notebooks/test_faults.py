@@ -1,4 +1,7 @@
-"""Planted faults: the course notices every one of them, and the harness tells noticed from unnoticed."""
+"""Planted faults: each chapter notices its own, and the harness tells noticed from unnoticed.
+
+Here the first fault of each chapter is planted, since each costs a chapter's run; `make faults` plants them all.
+"""
 
 import nbformat
 import pytest
@@ -101,8 +104,7 @@ def test_a_chapter_that_is_not_there_is_an_error_of_one_line(root):
 
 
 def test_there_are_enough_over_all_chapters():
-    assert len(FAULTS) >= 18 and len({fault.name for fault in FAULTS}) == len(FAULTS)
-    assert {fault.chapter for fault in FAULTS} >= {"00", "01", "02", "03", "04", "05", "06"}
+    assert len(FAULTS) >= 30 and len({fault.name for fault in FAULTS}) == len(FAULTS)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
@@ -111,15 +113,20 @@ def test_a_fault_can_be_planted(fault):
     assert fault.planted(source) != source
 
 
+FIRST = list({fault.chapter: fault for fault in reversed(FAULTS)}.values())
+
+
+def test_every_chapter_has_a_fault():
+    assert {fault.chapter for fault in FAULTS} == set(chapters())
+
+
 @pytest.fixture(scope="module")
 def noticed():
-    """All faults of the chapters that exist, two at a time."""
-    return run_all([fault for fault in FAULTS if fault.chapter in chapters()])
+    """One fault of each chapter, two at a time."""
+    return run_all(FIRST)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", FIRST, ids=lambda fault: fault.name)
 def test_the_course_notices(fault, noticed):
-    if fault.chapter not in chapters():
-        pytest.skip(f"chapter {fault.chapter} is not written yet")
     assert noticed[fault.name].noticed, f"chapter {fault.chapter}: {noticed[fault.name]}"

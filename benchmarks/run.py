@@ -5,7 +5,7 @@ import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
 
-from benchmarks import cells, heads, imports, measure, ngrams, transformers, translating
+from benchmarks import cells, gpts, heads, imports, measure, ngrams, transformers, translating
 
 BENCHMARKS = (
     ngrams.against_nltk,
@@ -18,6 +18,8 @@ BENCHMARKS = (
     heads.memory,
     transformers.against_pytorch,
     transformers.batched_beam,
+    gpts.against_pytorch,
+    gpts.cached,
     imports.beyond_torch,
 )
 

@@ -304,6 +304,27 @@ FAULTS = [
         "((drawn @ counts).tolist() for drawn, counts in zip((times, times[::-1]), sides, strict=True))",
         "10",
     ),
+    Fault(
+        "no chosen token stays as it is",
+        "training/pretraining.py",
+        "(lot >= 0.8) & (lot < 0.9)",
+        "(lot >= 0.8)",
+        "11",
+    ),
+    Fault(
+        "a false B that is true",
+        "training/pretraining.py",
+        "if B != full[d][i + 1]:",
+        "if B is not None:",
+        "11",
+    ),
+    Fault(
+        "the segments forgotten",
+        "models/bert.py",
+        "self.embedding(ids) + self.segments(segments) + ",
+        "self.embedding(ids) + 0 * self.segments(segments) + ",
+        "11",
+    ),
 ]
 
 

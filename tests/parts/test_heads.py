@@ -1,13 +1,13 @@
-"""Scaled dot-product attention and many heads: by hand, against PyTorch, masked, recorded, cached.
+"""Scaled dot-product attention and many heads: by hand, against PyTorch, masked, recorded, cached; rotary.
 
-Chapters 06 and 07.
+Chapters 06, 07 and 13.
 """
 
 import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention as theirs
@@ -16,12 +16,14 @@ from tests.one_line import SHAPES_CHECKED, one_line_error
 from tests.parts.pytorchs import copy_attention
 from transformer_lib.parts.attention import (
     MultiHeadAttention,
+    RotaryAttention,
     masked_softmax,
     record_attention,
     scaled_dot_product_attention,
 )
 from transformer_lib.parts.cache import KeyValueCache
 from transformer_lib.parts.masks import additive, causal_mask
+from transformer_lib.parts.positions import rotate
 
 sizes = st.integers(1, 6)
 seeds = st.integers(0, 2**31)
@@ -327,3 +329,83 @@ def test_what_is_new_looks_at_all_before(n, before):
     assert torch.equal(causal_mask(n, before), causal_mask(before + n)[before:])
     with one_line_error("before: expected 0 or more keys, got -1"):
         causal_mask(n, -1)
+
+
+# ---- rotary positions
+
+
+def rotary(seed=0, heads=4, kv_heads=2):
+    torch.manual_seed(seed)
+    attention = RotaryAttention(8 * heads, heads, kv_heads)
+    for parameter in attention.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    return attention
+
+
+def test_rotary_attention_by_its_parts():
+    attention, X = rotary(), drawn(2, 5, 32).detach()
+    Q, K, V = (W(X).unflatten(-1, (-1, 8)).transpose(1, 2) for W in (attention.W_Q, attention.W_K, attention.W_V))
+    Q, K = (rotate(x / (x**2).mean(-1, keepdim=True).sqrt()) for x in (Q, K))
+    expected = theirs(Q, K, V, causal_mask(5), enable_gqa=True).transpose(1, 2).flatten(2)
+    torch.testing.assert_close(attention(X, mask=causal_mask(5)), attention.W_O(expected))
+
+
+@settings(max_examples=12)
+@given(seeds, st.lists(st.integers(1, 3), min_size=1, max_size=4))
+def test_rotary_attention_in_pieces_as_in_one(seed, lengths):
+    attention, n = rotary(seed), sum(lengths)
+    X, cache, parts = drawn(2, n, 32, seed=seed).detach(), KeyValueCache(), []
+    whole = attention(X, mask=causal_mask(n))
+    for piece in X.split(lengths, dim=1):
+        before = len(cache)
+        parts.append(attention(piece, None, causal_mask(piece.shape[1], before), cache))
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole)
+    torch.testing.assert_close(attention(X, mask=causal_mask(n)), whole)  # and the next text begins at 0 again
+    torch.testing.assert_close(attention(X[0], mask=causal_mask(n)), whole[0])
+
+
+def test_rotary_scores_depend_on_distance_and_direction_only():
+    attention, x = rotary(), drawn(32).detach()
+    _, A = attention.with_weights(x.expand(7, 32))  # the same token everywhere
+    scores = A.log() - A.log().diagonal(dim1=-2, dim2=-1)[..., None]  # to that of distance 0
+    for distance in range(-6, 7):
+        line = scores.diagonal(distance, dim1=-2, dim2=-1)
+        torch.testing.assert_close(line, line[:, :1].expand_as(line), rtol=0, atol=1e-12)
+    assert (scores[:, 6, 0] - scores[:, 6, 5]).abs().min() > 1e-3
+    with torch.no_grad():
+        Z = attention(X := drawn(6, 32).detach())
+        for W in (attention.W_Q, attention.W_K):  # one length: how long they were does not count
+            W.weight *= 5
+            W.bias *= 5
+        torch.testing.assert_close(attention(X), Z)
+        torch.testing.assert_close(attention(X.flip(0)).flip(0).shape, Z.shape)
+        assert not torch.allclose(attention(X.flip(0)).flip(0), Z)  # the order counts
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_rotary_attention_looks_back_only(training):
+    attention, X = rotary().train(training), drawn(2, 6, 32).detach()
+    other = X.clone()
+    other[:, 4:] += 1
+    one, two = (attention(x, mask=causal_mask(6)) for x in (X, other))
+    assert torch.equal(one[:, :4], two[:, :4]) and not torch.isclose(one[:, 4:], two[:, 4:]).all(-1).any()
+
+
+def test_rotary_weights_are_recorded_after_the_turn():
+    attention, X, cache = rotary(), drawn(2, 5, 32).detach(), KeyValueCache()
+    attention(X[:, :3], mask=causal_mask(3), cache=cache)
+    with record_attention(attention) as maps:
+        Z = attention(X[:, 3:], mask=causal_mask(2, 3), cache=cache)
+        whole = attention(X, mask=causal_mask(5))
+    torch.testing.assert_close(maps[0][0], maps[0][1][:, :, 3:])
+    torch.testing.assert_close(Z, whole[:, 3:])
+    torch.testing.assert_close(attention(X, mask=causal_mask(5)), whole)
+
+
+def test_rotary_attention_refuses_another_text_and_odd_widths():
+    attention, X = rotary(), drawn(2, 5, 32).detach()
+    for memory in (X, attention.keys_values(X)):
+        with one_line_error("memory: expected None"):
+            attention(X, memory)
+    with one_line_error("expected an even width", "got 3"):
+        RotaryAttention(6, 2)(torch.zeros(2, 6))

@@ -20,6 +20,7 @@ from transformer_lib.parts.layers import (
     PostNorm,
     PreNorm,
     layer_norm,
+    squared_relu,
 )
 from transformer_lib.parts.masks import causal_mask
 
@@ -151,3 +152,13 @@ def test_layer_norm_in_half_precision_is_pytorchs(dtype, size):
         assert ours(x).dtype == other(x).dtype == dtype
         torch.testing.assert_close(ours(x), other(x), rtol=0, atol=8 * torch.finfo(dtype).eps)
         assert ours(x).double().std() > 0.9 or size < 1
+
+
+@given(st.floats(-50, 50))
+def test_squared_relu_is_zero_below_zero_and_the_square_above(x):
+    at = torch.tensor(x, requires_grad=True)
+    (gradient,) = torch.autograd.grad(squared_relu(at), at)
+    assert float(squared_relu(at.detach())) == max(0.0, x) ** 2 and float(gradient) == 2 * max(0.0, x)
+    ffn = FeedForward(2, 3, squared_relu)
+    X = torch.tensor([[1.0, x]])
+    torch.testing.assert_close(ffn(X), ffn.W_2(ffn.W_1(X).clamp(min=0) ** 2))

@@ -1,6 +1,6 @@
-"""Positions: the formula by hand, wavelengths, rotation, tables and their ends.
+"""Positions: the formula by hand, wavelengths, rotation, tables and their ends; queries and keys turned.
 
-Chapter 08.
+Chapters 08 and 13.
 """
 
 import math
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.one_line import one_line_error
-from transformer_lib.parts.positions import LearnedPositions, SinusoidalPositions, sinusoidal_positions
+from transformer_lib.parts.positions import LearnedPositions, SinusoidalPositions, rotate, sinusoidal_positions
 
 
 @pytest.fixture(autouse=True)
@@ -102,3 +102,57 @@ def test_a_scale_multiplies_every_row_in_the_table_and_beyond_it():
     torch.testing.assert_close(table(9), torch.cat([table(4), table(5, 4)]))
     torch.testing.assert_close(table(9), sinusoidal_positions(9, 6) / 4)
     torch.testing.assert_close(SinusoidalPositions(4, 6)(9), sinusoidal_positions(9, 6))
+
+
+# ---- rotary positions
+
+
+def test_a_pair_is_turned_by_hand():
+    x = torch.tensor([[1.0, 0.0, 0.0, 2.0]]).expand(3, 4)
+    expected = [[math.cos(t), math.sin(t), -2 * math.sin(t / 100), 2 * math.cos(t / 100)] for t in range(3)]
+    torch.testing.assert_close(rotate(x), torch.tensor(expected), rtol=0, atol=1e-15)
+    torch.testing.assert_close(rotate(x[:1], start=2)[0], torch.tensor(expected[2]), rtol=0, atol=1e-15)
+    assert rotate(x[:0]).shape == (0, 4)
+
+
+@given(
+    st.integers(0, 2000), st.integers(0, 2000), st.integers(0, 2000), st.sampled_from([2, 6, 64]), st.integers(0, 2**31)
+)
+def test_a_score_depends_on_the_distance_alone(s, t, shift, d_k, seed):
+    q, k = torch.randn(2, 1, d_k, generator=torch.Generator().manual_seed(seed))
+    q, k = q / q.norm(), k / k.norm()
+    here, there = (rotate(q, s + more) @ rotate(k, t + more).T for more in (0, shift))
+    torch.testing.assert_close(here, there, rtol=0, atol=1e-12)
+    torch.testing.assert_close(rotate(q, s).norm(), torch.tensor(1.0), rtol=0, atol=1e-14)  # only turned
+    if d_k == 64 and s != t:
+        assert (here - q @ k.T).abs() > 1e-9  # and the distance does count
+
+
+def test_turned_as_matrices_of_pairs_of_neighbours_would_and_nothing_else_is_changed():
+    x, start = torch.randn(2, 5, 6, generator=torch.Generator().manual_seed(0)), 7
+    before = x.clone()
+    omega = 10_000.0 ** (-torch.arange(0, 6, 2) / 6)
+    for t in range(5):
+        R = torch.zeros(6, 6)
+        for i, angle in enumerate((start + t) * omega):
+            c, s = torch.cos(angle), torch.sin(angle)
+            R[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.stack([torch.stack([c, -s]), torch.stack([s, c])])
+        torch.testing.assert_close(rotate(x, start)[:, t], x[:, t] @ R.T, rtol=0, atol=1e-13)
+    # A rotation's gradient is the rotation backwards: what was turned comes back.
+    x.requires_grad_()
+    (gradient,) = torch.autograd.grad((rotate(x, start) * rotate(x, start).detach()).sum(), x)
+    torch.testing.assert_close(gradient, before, rtol=0, atol=1e-12)
+    x = x.detach()
+    assert torch.equal(x, before)
+    for dtype in (torch.float32, torch.float64):
+        turned = rotate(x.to(dtype), start)
+        assert turned.dtype == dtype
+        torch.testing.assert_close(turned.double(), rotate(x, start), rtol=0, atol=8 * torch.finfo(dtype).eps)
+    torch.testing.assert_close(rotate(x.mT.contiguous().mT, start), rotate(x, start))  # however it lies in memory
+
+
+def test_widths_and_positions_that_cannot_be_turned():
+    with one_line_error("expected an even width", "got 5"):
+        rotate(torch.zeros(2, 5))
+    with one_line_error("expected length and start from 0", "start=-1"):
+        rotate(torch.zeros(2, 4), -1)

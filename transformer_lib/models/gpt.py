@@ -98,6 +98,7 @@ class GPTClassifier(nn.Module):
 
     def __init__(self, gpt: GPT, classes: int, extract_id: int, dropout: float = 0.1):
         super().__init__()
+        require(classes >= 1, f"classes: expected at least 1, got {classes}")
         self.gpt, self.extract_id, self.dropout = gpt, extract_id, nn.Dropout(dropout)
         self.output = nn.Linear(gpt.embedding.embedding_dim, classes)
         start_small(self.output)

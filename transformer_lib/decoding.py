@@ -44,14 +44,14 @@ def generate(
     ids, state = new.tolist(), None
     for _ in range(length):
         log_probs, state = model.step(new, state)
-        new = draw(log_probs[-1], temperature, generator, keep)
+        new = draw_token(log_probs[-1], temperature, generator, keep)
         ids.append(int(new))
         if ids[-1] == stop:
             break
     return ids
 
 
-def draw(
+def draw_token(
     log_probs: Tensor,
     temperature: float = 1.0,
     generator: torch.Generator | None = None,
@@ -100,7 +100,7 @@ def generate_all(
     while any(len(row) < end for row, end in zip(rows, ends)):
         log_probs, state = model.step(torch.tensor(new), state)
         going = [i for i, row in enumerate(rows) if place == len(row) < ends[i]]
-        for i, token in zip(going, draw(log_probs[going, -1], temperature, generator, keep)[:, 0].tolist()):
+        for i, token in zip(going, draw_token(log_probs[going, -1], temperature, generator, keep)[:, 0].tolist()):
             rows[i].append(token)
             ends[i] = len(rows[i]) if token == stop else ends[i]
         new = [[row[min(place, len(row) - 1)]] for row in rows]

@@ -313,20 +313,20 @@ def test_a_small_published_vocabulary(tmp_path):
         ({"ids": lambda _: b"\xff\xfe"}, "expected tokens with their ids in JSON and merges in UTF-8"),
         ({"ids": lambda tokens: tokens}, "expected tokens with their ids in JSON"),
         ({"ids": lambda _: 5}, "expected tokens with their ids in JSON"),
-        ({"ids": lambda tokens: {t: t for t in tokens}}, "encoder.json: expected each id from 0 to 258 once"),
-        ({"ids": lambda tokens: dict.fromkeys(tokens, 0)}, "encoder.json: expected each id from 0 to 258 once"),
-        ({"ids": lambda tokens: {t: [i] for i, t in enumerate(tokens)}}, "encoder.json: expected each id from 0"),
+        ({"ids": lambda tokens: {t: t for t in tokens}}, "(ids: expected 0 to 258, each once)"),
+        ({"ids": lambda tokens: dict.fromkeys(tokens, 0)}, "(ids: expected 0 to 258, each once)"),
+        ({"ids": lambda tokens: {t: [i] for i, t in enumerate(tokens)}}, "(ids: expected 0 to 258, each once)"),
         ({"ids": lambda tokens: {t: i or "0" for i, t in enumerate(tokens)}}, "expected tokens with their ids in JSON"),
-        ({"ids": lambda tokens: {t: i + 1 for i, t in enumerate(tokens)}}, "expected each id from 0 to 258 once"),
+        ({"ids": lambda tokens: {t: i + 1 for i, t in enumerate(tokens)}}, "(ids: expected 0 to 258, each once)"),
         ({"ids": lambda tokens: {t: i for i, t in enumerate(tokens[1:])}}, "the 256 bytes among them, got 1 too few"),
-        ({"ids": lambda _: {}}, "encoder.json, vocab.bpe: tokens: expected the 256 bytes among them, got 256 too few"),
+        ({"ids": lambda _: {}}, "(tokens: expected the 256 bytes among them, got 256 too few"),
         ({"merges": b"\xff\xfea b"}, "expected tokens with their ids in JSON and merges in UTF-8"),
-        ({"merges": "a\n"}, "encoder.json, vocab.bpe: merges: expected pairs of tokens whose union is a token"),
+        ({"merges": "a\n"}, "(merges: expected pairs of tokens whose union is a token, got ('a',))"),
         ({"merges": "a b c\n"}, "merges: expected pairs of tokens whose union is a token, got ('a', 'b', 'c')"),
         ({"merges": "a c\n"}, "merges: expected pairs of tokens whose union is a token, got ('a', 'c')"),
         ({"merges": "a  b\n"}, "merges: expected pairs of tokens whose union is a token, got ('a', '', 'b')"),
     ],
 )  # fmt: skip
 def test_a_damaged_published_vocabulary_is_refused(tmp_path, changed, words):
-    with one_line_error(words):
+    with one_line_error("encoder.json, vocab.bpe: expected tokens with their ids in JSON", "fetch both again", words):
         BytePairTokenizer.from_vocabulary(*vocabulary(tmp_path, **changed))

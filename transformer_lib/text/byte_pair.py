@@ -109,24 +109,17 @@ class BytePairTokenizer(Tokenizer):
     @classmethod
     def from_vocabulary(cls, encoder: str | Path, merges: str | Path, pattern: str = GPT2_PIECES) -> Self:
         """The tokenizer of a vocabulary as GPT-2's authors publish it: token -> id as JSON, and a merge a line."""
-        encoder, merges = Path(encoder), Path(merges)
         try:
-            ids = json.loads(encoder.read_text(encoding="utf-8"))
-            lines = merges.read_text(encoding="utf-8").splitlines()
-            tokens = sorted(ids, key=ids.get)
+            ids = json.loads(Path(encoder).read_text(encoding="utf-8"))
+            lines = Path(merges).read_text(encoding="utf-8").splitlines()
+            tokens, last = sorted(ids, key=ids.get), len(ids) - 1
+            require([ids[token] for token in tokens] == list(range(len(ids))), f"ids: expected 0 to {last}, each once")
+            return cls(tokens, [line.split(" ") for line in lines if line and not line.startswith("#version")], pattern)
         except (ValueError, AttributeError, TypeError) as error:
             raise ValueError(
-                f"{encoder.name}, {merges.name}: expected tokens with their ids in JSON and merges in UTF-8, got "
-                "something else; fetch both again"
+                f"{Path(encoder).name}, {Path(merges).name}: expected tokens with their ids in JSON and merges in "
+                f"UTF-8, got something else ({error}); fetch both again"
             ) from error
-        require(
-            [ids[token] for token in tokens] == list(range(len(ids))),
-            f"{encoder.name}: expected each id from 0 to {len(ids) - 1} once, got others; fetch the file again",
-        )
-        try:
-            return cls(tokens, [line.split(" ") for line in lines if line and not line.startswith("#version")], pattern)
-        except ValueError as error:
-            raise ValueError(f"{encoder.name}, {merges.name}: {error}") from error
 
     def options(self) -> dict:
         """The merges and the pattern."""

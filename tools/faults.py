@@ -325,6 +325,20 @@ FAULTS = [
         "self.embedding(ids) + 0 * self.segments(segments) + ",
         "11",
     ),
+    Fault(
+        "a span that ends before it starts",
+        "models/bert.py",
+        "torch.ones(n, n, dtype=torch.bool).triu().tril(longest - 1)",
+        "torch.ones(n, n, dtype=torch.bool).tril(longest - 1)",
+        "12",
+    ),
+    Fault(
+        "choices that do not compete",
+        "models/bert.py",
+        "torch.log_softmax(scores.view(ids.shape[:2]), dim=-1)",
+        "nn.functional.logsigmoid(scores.view(ids.shape[:2]))",
+        "12",
+    ),
 ]
 
 

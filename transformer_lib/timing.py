@@ -1,6 +1,6 @@
 """How long something takes, in CPU-seconds, so that two ways of doing it can be compared.
 
-Chapters 03 and 05, and the benchmarks.
+Wherever two ways of doing it are compared, from chapter 03 on; and the benchmarks.
 """
 
 import time

@@ -1,6 +1,6 @@
 """Train the ladder's two last rungs: `python -m recipes.gpt_ladder` (about 40 CPU-minutes in all).
 
-Chapter 13. `gpt-short-shakespeare` has a third of the compute of the recurrent rungs, `gpt-shakespeare` two to three
+Chapter 13. `gpt-short-shakespeare` has a sixth of the compute of the recurrent rungs, `gpt-shakespeare` two to three
 times theirs.
 """
 
@@ -20,7 +20,7 @@ from transformer_lib.training import fit, windows
 WINDOW = 256
 RUNGS = {
     "gpt-shakespeare": {"d_model": 192, "heads": 6, "layers": 5, "dropout": 0.0, "steps": 2400, "batch": 12},
-    "gpt-short-shakespeare": {"d_model": 128, "heads": 4, "layers": 4, "dropout": 0.0, "steps": 700, "batch": 12},
+    "gpt-short-shakespeare": {"d_model": 128, "heads": 4, "layers": 4, "dropout": 0.0, "steps": 400, "batch": 12},
 }
 
 

@@ -1,4 +1,4 @@
-"""What BERT's ingredients are worth, in small: `python -m recipes.bert_ablations` (about 20 CPU-minutes).
+"""What BERT's ingredients are worth, in small: `python -m recipes.bert_ablations` (about 12 CPU-minutes).
 
 Chapter 12. A small BERT as it stands, without next sentences, reading from left to right only, and smaller; and two
 LSTMs, one for each direction, as ELMo has them. Each from one seed, with the same few steps of pre-training. A

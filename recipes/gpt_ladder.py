@@ -1,6 +1,6 @@
 """Train the ladder's two last rungs: `python -m recipes.gpt_ladder` (about 40 CPU-minutes in all).
 
-Chapter 13. `gpt-short-shakespeare` has a sixth of the compute of the recurrent rungs, `gpt-shakespeare` two to three
+Chapter 13. `gpt-short-shakespeare` has a quarter of the compute of the recurrent rungs, `gpt-shakespeare` two to three
 times theirs.
 """
 

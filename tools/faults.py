@@ -339,6 +339,41 @@ FAULTS = [
         "nn.functional.logsigmoid(scores.view(ids.shape[:2]))",
         "12",
     ),
+    Fault(
+        "top-p without the token that reaches it",
+        "decoding.py",
+        "scatter(-1, order[..., 1:], reached[..., :-1])",
+        "scatter(-1, order, reached)",
+        "13",
+    ),
+    Fault(
+        "each piece turned from place 0",
+        "parts/attention.py",
+        "self.start = 0 if cache is None else len(cache)",
+        "self.start = 0",
+        "13",
+    ),
+    Fault(
+        "a window that remembers one token",
+        "models/windowed.py",
+        "read[..., self.window - self.window // 2 :]",
+        "read[..., self.window - 1 :]",
+        "13",
+    ),
+    Fault(
+        "the label read off at the last place, padding or not",
+        "models/gpt.py",
+        "self.dropout(H[ends])",
+        "self.dropout(H[:, -1])",
+        "14",
+    ),
+    Fault(
+        "the values turned as well",
+        "parts/attention.py",
+        "Q, K = (rotate(nn.functional.rms_norm(x, (self.d_k,)), self.start) for x in (Q, K))",
+        "Q, K, V = (rotate(nn.functional.rms_norm(x, (self.d_k,)), self.start) for x in (Q, K, V))",
+        "14",
+    ),
 ]
 
 

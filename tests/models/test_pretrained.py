@@ -181,7 +181,7 @@ def test_another_kind_of_model_is_refused(tmp_path, save, load, other):
         (load_bert, {"hidden_act": "relu"}),
         (load_bert, {"layer_norm_eps": 1e-3}),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_settings_that_would_change_the_values_are_refused(tmp_path, load, named):
     save_gpt2(tmp_path) if load is load_gpt2 else save_bert(tmp_path)

@@ -1,6 +1,6 @@
 """Draw the README's picture, notebooks/figures/overview.png: python -m tools.overview
 
-Left, chapter 02's calculation by hand: a recurrent network unrolled over the running example. Right, the ladder so far:
+Left, chapter 02's calculation by hand: a recurrent network unrolled over the running example. Right, the ladder:
 bits per character on held-out plays, of n-grams measured here and of the trained networks by their cards.
 """
 
@@ -28,7 +28,7 @@ TOKENS = [
     ("好き", "like", (-1, 1)),
 ]
 ORDERS = range(1, 7)
-NETWORKS = ["rnn-shakespeare", "gru-shakespeare", "lstm-shakespeare"]
+NETWORKS = ["rnn-shakespeare", "lstm-shakespeare", "gru-shakespeare", "gpt-shakespeare"]
 
 
 def hidden_states() -> list[list[float]]:
@@ -84,7 +84,7 @@ def draw_ladder(ax: Axes) -> None:
     ax.set(
         xlim=(0, max(bits) * 1.15),
         xlabel="bits per character, plays held out (fewer is better)",
-        title="Chapters 01 to 03: the ladder so far",
+        title="Chapters 01 to 13: the ladder",
     )
 
 

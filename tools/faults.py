@@ -75,7 +75,9 @@ class Outcome:
 
 def _copy(root: Path, notebook: Path, folder: Path) -> tuple[Path, list[str]]:
     """Copy the library and one notebook, listing cells set to be ignored; return the copy and its code cells' ids."""
-    shutil.copytree(root / "transformer_lib", folder / "transformer_lib", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("transformer_lib", "recipes"):  # chapters show tasks that stand with the recipes
+        if (root / package).is_dir():
+            shutil.copytree(root / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "notebooks").mkdir()
     if (root / "notebooks" / "exercises").is_dir():
         shutil.copytree(root / "notebooks" / "exercises", folder / "notebooks" / "exercises")

@@ -6,9 +6,11 @@ Chapter 12.
 import pytest
 import torch
 
+from recipes.bert_ablations import LeftToRight, TwoWays, turned
 from recipes.bert_pretraining import CORPORA
 from recipes.bert_tasks import AUTHORS, KINDS, TASKS, drawn, plain, scenes, sentences
 from recipes.fine_tuning import NOTHING, as_ids, by_features, spans, together
+from transformer_lib.models import RecurrentLanguageModel
 from transformer_lib.text import WordPieceTokenizer, load_corpus
 
 
@@ -121,3 +123,18 @@ def test_spans_stay_in_the_passage_and_features_choose_the_right_row(made, token
     X = torch.randn(40, 4, 3, generator=torch.Generator().manual_seed(0))
     X[torch.arange(40), right, 0] += 9
     assert by_features(X[:30].numpy(), right[:30].tolist(), X[30:].numpy()) == right[30:].tolist()
+
+
+def test_left_to_right_sees_no_right_side_and_two_ways_never_see_each_other():
+    torch.manual_seed(0)
+    ids = torch.tensor([[2, 7, 8, 9, 3], [2, 6, 3, 0, 0]])
+    assert turned(ids, ids).tolist() == [[3, 9, 8, 7, 2], [3, 6, 2, 0, 0]]
+    other = ids.clone()
+    other[0, 3] = 5
+    model = LeftToRight(12, 16, 2, 1, 32, 8, 0.0).eval()
+    moved = (model(ids) - model(other)).abs().sum(-1)[0] > 1e-9
+    assert moved.tolist() == [False, False, False, True, True]
+    assert torch.allclose(model.pooled(model(ids))[1], torch.tanh(model.pooler(model(ids)[1, 2])), atol=1e-6)
+    pair = TwoWays(*(RecurrentLanguageModel(12, 4, 6) for _ in range(2)))
+    ahead, back = ((pair(ids) - pair(other)).abs()[0].unflatten(-1, (2, 6)).sum(-1) > 1e-9).unbind(-1)
+    assert ahead.tolist() == [False, False, False, True, True] and back.tolist() == [True, True, True, True, False]

@@ -107,3 +107,12 @@ def test_public_names_stay_where_readers_notebooks_look_for_them(module, names):
 
     found = importlib.import_module(f"transformer_lib.{module}")
     assert [name for name in names.split() if not hasattr(found, name)] == []
+
+
+def test_notebooks_find_the_library_and_the_recipes_wherever_they_are_run(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", "import transformer_lib, recipes.agreement_task"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -31,6 +31,8 @@ def likelihood(answer):
         return wrong("L1 is right; the perplexity is the exponential of the mean loss, not of the sum")
     if close(answer, [total, math.exp(total / 4)], 2e-3):
         return wrong("L1 is right; that is the geometric mean of the probabilities, and the perplexity is 1 over it")
+    if close(answer, [total, 2 ** (-total / 4)], 2e-3):
+        return wrong("L1 is right; it is in nats, so the perplexity is e to the mean loss, not 2 to it")
     if close(answer, [math.prod(P), perplexity], 2e-3):
         return wrong("the perplexity is right; L1 is the logarithm of that product")
     return wrong("add the four logarithms; the perplexity is exp of minus the mean")
@@ -53,6 +55,7 @@ def count(answer):
         expected - 4 * d * layers - 2 * d: "the norms are missing: two in a layer, of 2 d each, and one at the end",
         expected - 2 * d * layers: "a layer has two norms, each with a gamma and a beta of d numbers",
         expected + 3 * 3 * d * d * layers: "the heads share the width: four heads of d / 4, not four of d",
+        expected + 4 * 3 * d * d * layers: "the heads share the width: four heads of d / 4, not four of d",
         expected - 4 * d * d * layers: "there are four matrices of attention and two of d by 4 d: 12 d^2 in a layer",
         expected - (layers - 1) * (12 * d * d + 13 * d): "that is the count with a single layer",
     }
@@ -69,13 +72,13 @@ def kept_and_first(answer):
     P, p = torch.tensor([0.35, 0.25, 0.2, 0.1, 0.06, 0.04], dtype=torch.float64), 0.7
     after = top_p_filter(P.log(), p).softmax(-1)
     expected = [float((after > 0).sum()), float(after[0])]
-    if close(answer, expected, 2e-3):
+    if close(answer, expected, 1e-2):
         return right()
-    if close(answer, expected[::-1], 2e-3):
+    if close(answer, expected[::-1], 1e-2):
         return wrong("both are right, in the other order: first how many, then the probability")
     if close(answer, [expected[0], float(P[0])], 2e-3):
         return wrong("three stay; what is left has to be scaled to sum 1, so the likeliest gets more than 0.35")
-    if close(answer, [2, float(P[0] / P[:2].sum())], 2e-3) or close(answer, [2, float(P[0])], 2e-3):
+    if any(close(answer, [2, float(P[0] / by)], 2e-3) for by in (P[:2].sum(), 1, p)):
         return wrong("two have 0.6 together and do not reach 0.7: the token that reaches it stays as well")
     if close(answer, [4, float(P[0] / P[:4].sum())], 2e-3):
         return wrong("three have 0.8 already: the set is the smallest that reaches p")
@@ -104,7 +107,9 @@ def nucleus(answer):
         if torch.equal(got, expected):
             continue
         stay, should = got > -torch.inf, expected > -torch.inf
-        ranked = log_probs.sort(descending=True).values
+        bounded = [torch.equal(stay, log_probs.exp() >= bound) for bound in (p, 1 - p)]
+        if any(bounded) and not torch.equal(stay, should):
+            return wrong("p is no bound on a single probability: it is what the set has together")
         if not stay.any():
             return wrong(f"with p = {p} nothing is left: the likeliest token always stays, even if it alone exceeds p")
         if torch.equal(got.sort(descending=True).values, expected.sort(descending=True).values):
@@ -113,14 +118,16 @@ def nucleus(answer):
             return wrong("the token that reaches p belongs to the set: out is what has p before it already")
         if torch.equal(stay, should):
             return wrong("the right tokens stay, but their ln P has changed: leave it as it is, `draw_token` scales")
+        if (got >= 0).all():
+            return wrong("ln P is wanted, not P; what may not be drawn gets minus infinity")
         if (got == 0).any() and not (log_probs == 0).any():
             return wrong("0 is ln of probability 1: what may not be drawn gets minus infinity")
-        if torch.equal(stay, log_probs.exp() >= p) or torch.equal(stay, log_probs.exp() >= 1 - p):
-            return wrong("p is no bound on a single probability: it is what the set has together")
         if torch.equal(got, top_k_filter(log_probs, max(1, int(p * v)))):
             return wrong("that keeps a share of the tokens; a share of the probability is wanted")
-        if ranked.cumsum(0).isfinite().all() and stay.all() and p < 1:
-            return wrong("everything stays; are you adding ln P instead of P?")
+        if stay.all() and p < 1:
+            return wrong("everything stays; do you add P, not ln P, and from the likeliest token on?")
+        if stay.sum() == should.sum():
+            return wrong("as many stay as should, but other ones: what is out has to be brought back to its place")
         return wrong(f"with v = {v} and p = {p} it keeps {int(stay.sum())} tokens, and {int(should.sum())} should stay")
     return right()
 
@@ -180,11 +187,15 @@ def write(answer):
             return wrong("it goes on after the stop token, or beyond `length` tokens")
         if stop is not None and ids[-1] == stop and got == ids[:-1]:
             return wrong("the stop token itself belongs to the text")
+        if got == ids[: len(got)] and len(got) < len(ids) and stop not in prompt:
+            return wrong("it ends too early: up to `length` tokens are to be written, the prompt not counted")
         if got == ids[: len(got)] and len(got) < len(ids):
             return wrong("it ends too early: only a stop token that was written ends it, not one in the prompt")
         if got != ids:
             if sum(theirs.read) < sum(model.read):
                 return wrong("read the whole prompt, not only its last token; and hand the state on each time")
+            if sum(theirs.read) > sum(model.read) + 1:
+                return wrong("it reads too much: with a state, `step` takes only the ids that are new")
             return wrong(
                 f"for the prompt {prompt} it writes {got[len(prompt) :][:5]}, expected {ids[len(prompt) :][:5]}"
             )
@@ -228,6 +239,8 @@ def copies(answer):
             "was counted; add up over all earlier ones",
             mean(lambda t, ids=ids: [min(j + 1 for j in range(t) if ids[j] == ids[t])]): "only the first occurrence "
             "was counted; add up over all earlier ones",
+            mean(lambda t, ids=ids: [j + 1 for j in range(t - 1) if ids[j] == ids[t]]): "the place t itself counts as "
+            "well, when the token just before it is the same",
             expected * many / n: "divide by the number of places whose token occurred before, not by n",
             expected * many: "that is the sum; the mean over those places is wanted",
             mean(lambda t, ids=ids: [j - 1 for j in range(1, t) if ids[j] == ids[t]]): "that is what came before the "

@@ -52,6 +52,10 @@ def swap_or_shift(answer):
         return wrong("both are right, in the other order: first the prompt `ac ca`")
     if close(got[1], 1 - second, 1e-2):
         return wrong("the second number is the probability of the shift; that of the swap is wanted")
+    if close(answer, [100, 100 * second], 1e-2):
+        return wrong("those are percentages; give both as parts of 1")
+    if close(got[1], swap / (shift + swap + 1 / 100), 1e-2):
+        return wrong("that counts the lookup as a third kind; here there are shifts and swaps only")
     if not close(got[0], 1, 1e-3):
         return wrong("`ac` leaves one shift, that by 2, and it sends c to e: no shift says `ca`, so it must be a swap")
     if close(got[1], 1 / 81 / (shift + 1 / 81), 1e-2):
@@ -106,6 +110,12 @@ def rows_of(answer):
             return wrong(f"{kind}: return a list of rows, each a list of ids; also if there is only one row")
         if got == rows:
             continue
+        if kind == "entailment" and len(got) == 2:
+            return wrong("entailment: the order means something, so one row; both orders are for similarity")
+        if kind == "entailment" and got == [[1, *b, 2, *a, 3]]:
+            return wrong("entailment: the order is turned round; the first text comes first")
+        if kind == "choice" and got == [[1, *one, 2, *c, 3] for one in (a, b, d)]:
+            return wrong("choice: the question comes first, the answer after the delimiter")
         if kind == "similarity" and got == rows[:1]:
             return wrong("similarity has no first text: the model reads both orders, two rows")
         if kind == "similarity" and got == rows[::-1]:
@@ -135,37 +145,68 @@ def chosen_answer(answer):
     model = GPT(9, 32, 8, 2, 1).eval()
     for weight in model.parameters():  # opinions strong enough to differ
         weight.data = torch.randn(weight.shape, generator=chance, dtype=weight.dtype)
+    slips = {  # by rule: what a likely wrong answer would choose, and what to say
+        ("sum", "least"): "the least likely answer wins there; the largest score should",
+        ("sum", "late"): "what stands at place i is judged by what is said at place i - 1, one place earlier",
+        ("mean", "sum"): "that is the answer of the plain sum",
+        ("mean", "all"): "the mean is over the answer's tokens; those of the question do not count",
+        ("gain", "sum"): "that is the answer of the plain sum",
+        ("gain", "least"): "the smallest gain wins there; the largest should",
+        ("gain", "mean"): "the gain is a difference of two sums; it is not divided by the length",
+        ("gain", "ratio"): "the gain is a difference of logarithms, not their ratio",
+    }
+    took: dict[str, list[tuple[int, int]]] = {"sum": [], "mean": [], "gain": []}  # the right place, the given one
+    would: dict[tuple[str, str], list[int]] = {slip: [] for slip in slips}
     for trial in range(30):
         lengths = torch.randint(1, 6, (4,), generator=chance).tolist()
         question = [0, *torch.randint(1, 9, (trial % 3,), generator=chance).tolist()]
         answers = [torch.randint(1, 9, (length,), generator=chance).tolist() for length in lengths]
 
-        def ln(before, after):
+        def ln(before, after, earlier=1):
             with torch.no_grad():
                 said = model.log_probs(torch.tensor([*before, *after]))
-            return [float(said[len(before) - 1 + i, token]) for i, token in enumerate(after)]
+            return sum(float(said[len(before) - earlier + i, token]) for i, token in enumerate(after))
 
         given, bare = ([ln(before, one) for one in answers] for before in (question, question[:1]))
-        scores = {
-            "sum": [sum(x) for x in given],
-            "mean": [sum(x) / len(x) for x in given],
-            "gain": [sum(x) - sum(y) for x, y in zip(given, bare, strict=True)],
+        whole = [ln(question[:1], question[1:] + one) for one in answers]
+        gain = [x - y for x, y in zip(given, bare, strict=True)]
+        scores = {"sum": given, "mean": [x / n for x, n in zip(given, lengths, strict=True)], "gain": gain}
+        wrong_scores = {
+            ("sum", "least"): [-x for x in given],
+            ("sum", "late"): [ln(question, one, earlier=0) for one in answers],
+            ("mean", "sum"): given,
+            ("mean", "all"): [x / (n + len(question) - 1) for x, n in zip(whole, lengths, strict=True)],
+            ("gain", "sum"): given,
+            ("gain", "least"): [-x for x in gain],
+            ("gain", "mean"): [x / n for x, n in zip(gain, lengths, strict=True)],
+            ("gain", "ratio"): [x / y for x, y in zip(given, bare, strict=True)],
         }
         for rule, values in scores.items():
-            best = max(range(4), key=values.__getitem__)
             if rule == "gain" and len(question) == 1:
                 continue  # nothing is gained by no question: all are equal
-            got = int(answer(model, list(question), [list(one) for one in answers], rule))
-            if got == best:
-                continue
-            if got == max(range(4), key=scores["sum"].__getitem__) and rule != "sum":
-                return wrong(f"{rule}: that is the answer of the plain sum")
-            if got == min(range(4), key=values.__getitem__):
-                return wrong(f"{rule}: that is the least likely answer; the largest score wins")
-            return wrong(
-                f"{rule}: expected answer {best}, got {got}; the first token of an answer is judged after the last "
-                "of the question, and the question's own tokens are not counted"
-            )
+            got = answer(model, list(question), [list(one) for one in answers], rule)
+            try:
+                place = int(got)
+            except (TypeError, ValueError):
+                return wrong(f"{rule}: return the number of the answer, counted from 0")
+            if place != got or not 0 <= place < 4:
+                return wrong(f"{rule}: return the number of the answer, counted from 0, not {got}")
+            took[rule].append((max(range(4), key=values.__getitem__), place))
+            for slip in would:
+                if slip[0] == rule:
+                    would[slip].append(max(range(4), key=wrong_scores[slip].__getitem__))
+    for rule, pairs in took.items():
+        places = [place for _, place in pairs]
+        if places == [best for best, _ in pairs]:
+            continue
+        for slip, chosen in would.items():
+            if slip[0] == rule and chosen == places:
+                return wrong(f"{rule}: {slips[slip]}")
+        share = sum(best == place for best, place in pairs)
+        return wrong(
+            f"{rule}: right in {share} of {len(pairs)} cases; the first token of an answer is judged after the last of "
+            "what stands before it, and only the answer's own tokens count"
+        )
     return right()
 
 
@@ -188,13 +229,19 @@ def shift_reader(answer):
             return wrong(f"{what}: return a list of {n} probabilities")
         if len(got) != n:
             return wrong(f"{what}: {n} probabilities are wanted, one for each answer, not {len(got)}")
-        if all(abs(p - e) < 1e-9 for p, e in zip(got, expected, strict=True)):
+        if all(abs(p - e) < 1e-6 for p, e in zip(got, expected, strict=True)):
             continue
         if not fits:
             return wrong(f"{what}: no shift fits, so all answers are as likely")
-        if abs(sum(got) - 1) > 1e-9:
+        if n != 10 and abs(sum(got) - 1) > 1e-6:
+            return wrong(f"{what}: the probabilities add up to {sum(got):.3g}; there are {n} letters here, not 10")
+        if abs(sum(got) - 1) > 1e-6:
             return wrong(f"{what}: the probabilities add up to {sum(got):.3g}; divide by how many shifts fit")
         if n != 10 and len(pairs) == 1:
             return wrong(f"{what}: after the last letter comes the first again; and there are {n} letters")
+        if not pairs:
+            return wrong(f"{what}: with no example all {n} shifts are as likely, that by 0 among them")
+        if expected.index(max(expected)) == (2 * query - got.index(max(got))) % n:
+            return wrong(f"{what}: that moves the letter the wrong way round; the shift goes from x to y")
         return wrong(f"{what}: expected {expected.index(max(expected))} as the likeliest, got {got.index(max(got))}")
     return right()

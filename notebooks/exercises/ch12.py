@@ -57,6 +57,8 @@ def choice_loss(answer):
         return right()
     if close(answer, -torch.nn.functional.logsigmoid(scores[1]), 2e-3):
         return wrong("a sigmoid judges each ending by itself; the softmax runs over the four scores")
+    if close(answer, -expected, 2e-3):
+        return wrong("the size is right, the sign is not: a loss is *minus* the logarithm")
     if close(answer, math.exp(-expected), 2e-3):
         return wrong("that is the probability; the loss is minus its logarithm")
     if close(answer, expected / math.log(2), 2e-3):
@@ -70,13 +72,14 @@ def choice_loss(answer):
 def layout(answer):
     if not callable(answer):
         return wrong("write it as a function and give the function itself, not its result")
-    for first, second in (([7, 8], [9]), ([5], [6, 7, 8]), ([5, 6, 7], None), ([4], [4])):
-        ids, segments = [2, *first, 3], [0] * (len(first) + 2)
+    cases = (([7, 8], [9]), ([5], [6, 7, 8]), ([5, 6, 7], None), ([4], [4]))
+    for (cls, sep), (first, second) in zip(((2, 3), (2, 3), (2, 3), (101, 102)), cases, strict=True):
+        ids, segments = [cls, *first, sep], [0] * (len(first) + 2)
         if second is not None:
-            ids, segments = [*ids, *second, 3], [*segments, *[1] * (len(second) + 1)]
+            ids, segments = [*ids, *second, sep], [*segments, *[1] * (len(second) + 1)]
         given = list(first), None if second is None else list(second)
         try:
-            got_ids, got_segments = map(list, answer(2, 3, *given))
+            got_ids, got_segments = map(list, answer(cls, sep, *given))
         except (TypeError, ValueError):
             return wrong("return two lists, ids and segments; second may be None: one text")
         if given != (first, second):
@@ -86,13 +89,19 @@ def layout(answer):
         if got_ids == ids and len(got_segments) == len(ids):
             if got_segments == [0] * len(ids):
                 return wrong("the ids are right; the second text and its [SEP] are segment 1")
+            if got_segments == [1 - segment for segment in segments]:
+                return wrong("the ids are right; the first text is segment 0, the second segment 1")
             if second is not None and got_segments[len(first) + 1] == 1:
                 return wrong("the ids are right; the first [SEP] still belongs to the first text: segment 0")
         if got_ids == ids[:-1]:
             return wrong("a [SEP] stands at the end too")
-        if got_ids == [i for i in ids if i != 3]:
+        if second is None and got_ids == [*ids, sep]:
+            return wrong("without a second text there is no second [SEP]")
+        if [i for i in got_ids if i != sep] == ids[:1] + first + (second or []) and got_ids.count(sep) < ids.count(sep):
             return wrong("each text ends with a [SEP]")
-        if got_ids[:1] != [2]:
+        if cls > 100 and got_ids[:1] == [2]:
+            return wrong("the two marks are arguments, not always 2 and 3")
+        if got_ids[:1] != [cls]:
             return wrong("the row begins with [CLS]")
         return wrong(f"for {first} and {second} expected {ids} and {segments}, got {got_ids} and {got_segments}")
     return right()
@@ -120,8 +129,6 @@ def search(answer):
         if expected is None:
             return wrong("start[0] + end[0] was larger than any span's sum: return None")
         if got is None:
-            if best_span(start, end, allowed, n) is None:
-                return wrong("a span may have `longest` tokens; compare no answer with the best of those")
             return wrong("a span's sum was larger than start[0] + end[0], yet None came back")
         if got[0] > got[1]:
             return wrong("a span that ends before it starts: i <= j")
@@ -129,10 +136,43 @@ def search(answer):
             return wrong(f"a span of {got[1] - got[0] + 1} tokens where {longest} are allowed")
         if got[0] < first or got[1] > last:
             return wrong(f"the span {got} lies outside the passage, {first} to {last}")
-        if got[1] - got[0] + 2 <= longest and expected[1] - expected[0] + 1 == longest:
+        if got == best_span(start, end, allowed, max(longest - 1, 1)) and longest > 1:
             return wrong(f"a span of exactly `longest` tokens is allowed: {expected} was missed")
+        allowed[last] = False
+        if got == best_span(start, end, allowed, longest):
+            return wrong(f"place `last` still belongs to the passage: {expected} was missed")
         return wrong(f"the span {got} has a smaller sum than {expected}")
     return right()
+
+
+def in_common(a, b):
+    return sum((Counter(a) & Counter(b)).values())
+
+
+F1_PAIRS = [
+    (a.split(), b.split())
+    for a, b in (
+        ("first lord", "first lord"), ("lord", "first lord"), ("the first lord", "lord"),
+        ("come come away", "come away"), ("a b a", "a a a c"),
+    )
+]  # fmt: skip
+F1_SLIPS = (
+    (lambda a, b: 2 * len(set(a) & set(b)) / len([*set(a), *set(b)]), "a word that stands twice counts twice: no sets"),
+    (
+        lambda a, b: 2 * len(set(a) & set(b)) / len(a + b),
+        "a word in common counts as often as it stands in both: no sets",
+    ),
+    (lambda a, b: 2 * sum(w in b for w in a) / len(a + b), "a word is in common as often as it stands in *both* lists"),
+    (lambda a, b: 2 * sum(w in a for w in b) / len(a + b), "a word is in common as often as it stands in *both* lists"),
+    (lambda a, b: in_common(a, b) / len(a), "that is the precision; F1 takes the recall in as well"),
+    (lambda a, b: in_common(a, b) / len(b), "that is the recall; F1 takes the precision in as well"),
+    (
+        lambda a, b: (in_common(a, b) / len(a) + in_common(a, b) / len(b)) / 2,
+        "that is the plain mean; F1 is the harmonic mean, 2 P R / (P + R)",
+    ),
+    (lambda a, b: in_common(a, b) / len(a + b), "half of what is wanted: the harmonic mean is 2 P R / (P + R)"),
+    (lambda a, b: float(a == b), "that is the exact match; F1 gives a part for words in common"),
+)
 
 
 @exercise("12.6", expects="a function of (said, wanted), two lists of words, that returns a number")
@@ -144,7 +184,7 @@ def f1(answer):
         ("", ""), ("hamlet", ""), ("", "hamlet"), ("come come away", "come away"), ("a b a", "a a a c"),
     )  # fmt: skip
     for said, wanted in ((a.split(), b.split()) for a, b in cases):
-        common = sum((Counter(said) & Counter(wanted)).values())
+        common = in_common(said, wanted)
         expected = float(said == wanted) if not (said and wanted) else 2 * common / (len(said) + len(wanted))
         try:
             got = answer(list(said), list(wanted))
@@ -156,13 +196,8 @@ def f1(answer):
             return wrong("no answer, and none said: that is right, 1")
         if not said or not wanted:
             return wrong("one of the two is no answer and the other is not: 0")
-        if close(got, 2 * len(set(said) & set(wanted)) / (len(set(said)) + len(set(wanted))), 1e-9):
-            return wrong("a word that stands twice counts twice: multisets, not sets")
-        if close(got, common / len(said), 1e-9):
-            return wrong("that is the precision; F1 takes the recall in as well")
-        if close(got, common / len(wanted), 1e-9):
-            return wrong("that is the recall; F1 takes the precision in as well")
-        if close(got, (common / len(said) + common / len(wanted)) / 2, 1e-9):
-            return wrong("that is the plain mean; F1 is the harmonic mean, 2 P R / (P + R)")
+        for slip, why in F1_SLIPS:
+            if all(close(answer(list(a), list(b)), slip(a, b), 1e-9) for a, b in F1_PAIRS):
+                return wrong(why)
         return wrong(f"for {said} and {wanted} expected {expected:.4g}")
     return right()

@@ -342,10 +342,10 @@ FAULTS = [
         "12",
     ),
     Fault(
-        "top-p without the token that reaches it",
+        "top-p keeps one token too many",
         "decoding.py",
         "scatter(-1, order[..., 1:], reached[..., :-1])",
-        "scatter(-1, order, reached)",
+        "scatter(-1, order[..., 2:], reached[..., :-2])",
         "13",
     ),
     Fault(

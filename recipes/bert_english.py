@@ -20,12 +20,12 @@ from recipes.bert_pretraining import (
     packed,
     vocabulary,
 )
-from recipes.cards import machine, options
+from recipes.cards import options
 from recipes.language_model import warm_up_then_down
 from recipes.muon import MuonAndAdamW
+from recipes.one_model import curve, train_and_keep
 from transformer_lib.models import Bert, PretrainingHeads
-from transformer_lib.models.trained import save_trained
-from transformer_lib.training import fit
+from transformer_lib.training import History
 
 NAME = "bert-english"
 SIZE = {"d_model": 192, "heads": 6, "layers": 3, "d_ff": 768, "longest": LENGTH, "dropout": 0.0}
@@ -47,56 +47,46 @@ def main() -> None:
     tokenizer = vocabulary()
     arguments = {"vocab_size": tokenizer.vocab_size, **SIZE}
     model = PretrainingHeads(Bert(**arguments))
-    checkpoint = chosen.folder / f"{NAME}.checkpoint.safetensors"
-    history = fit(
+
+    def measure(model: PretrainingHeads, history: History) -> dict:
+        test, across = (held_out(tokenizer, "test", 40, across=across) for across in (False, True))
+        return {
+            "figures": {
+                "false B from the same corpus": rounded(measures(model, test)),
+                "false B from any corpus": rounded(measures(model, across)),
+            },
+            "baselines": {name: round(share, 4) for name, share in CountingGuesser(tokenizer).accuracy(test).items()},
+            "curve": curve(history, "on 1,536 pairs of the validation texts"),
+        }
+
+    train_and_keep(
+        NAME,
+        chosen,
         model,
-        batches(packed(tokenizer, "train"), tokenizer, BATCH),
-        chosen.steps,
-        MuonAndAdamW(model, MUON_RATE, ADAM_RATE, weight_decay=0.01),
-        loss=loss,
-        schedule=warm_up_then_down(chosen.steps, min(WARM_UP, chosen.steps // 2)),
-        clip=1.0,
-        evaluate=partial(measures, some=held_out(tokenizer, "validation", 24)),
-        every=500,
-        checkpoint=checkpoint,
-    )
-    model.half().float()  # the weights are kept in float16: what is measured is what is kept
-    test, across = (held_out(tokenizer, "test", 40, across=across) for across in (False, True))
-    card = {
-        "arguments": arguments,
-        "data": f"{', '.join(CORPORA)}; WordPiece, lower case; passages of at most {(LENGTH - 3) // 2} tokens",
-        "training": {
-            "steps": chosen.steps,
-            "batch_size": BATCH,
-            "optimizer": "Muon for the layers' matrices, AdamW (0.9, 0.98) for the rest",
-            "muon_rate": MUON_RATE,
-            "adam_rate": ADAM_RATE,
-            "weight_decay": 0.01,
-            "schedule": f"{WARM_UP} steps up, then a straight line to 0",
-            "clip": 1.0,
-            "seed": 0,
-        },
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "training_cpu_seconds": round(history.cpu_seconds, 1),
-        "machine": machine(),
-        "figures": {
-            "false B from the same corpus": rounded(measures(model, test)),
-            "false B from any corpus": rounded(measures(model, across)),
-        },
-        "baselines": {name: round(share, 4) for name, share in CountingGuesser(tokenizer).accuracy(test).items()},
-        "curve": {
-            "what": "on 1,536 pairs of the validation texts",
-            "step": [step for step, _ in history.evaluations],
-            **{
-                key: [round(said[key], 4) for _, said in history.evaluations]
-                for key in ("word_loss", "word_accuracy", "next_accuracy")
+        tokenizer,
+        {
+            "arguments": arguments,
+            "data": f"{', '.join(CORPORA)}; WordPiece, lower case; passages of at most {(LENGTH - 3) // 2} tokens",
+            "training": {
+                "steps": chosen.steps,
+                "batch_size": BATCH,
+                "optimizer": "Muon for the layers' matrices, AdamW (0.9, 0.98) for the rest",
+                "muon_rate": MUON_RATE,
+                "adam_rate": ADAM_RATE,
+                "weight_decay": 0.01,
+                "schedule": f"{WARM_UP} steps up, then a straight line to 0",
+                "clip": 1.0,
+                "seed": 0,
             },
         },
-        "loss_every_50_steps": [round(sum(history.loss[i : i + 50]) / 50, 4) for i in range(0, chosen.steps - 49, 50)],
-    }
-    save_trained(NAME, model, tokenizer, card, chosen.folder, torch.float16)
-    checkpoint.unlink()
-    print(f"{NAME}: {card['parameters']} parameters, {card['training_cpu_seconds']} CPU-seconds, {card['figures']}")
+        batches(packed(tokenizer, "train"), tokenizer, BATCH),
+        MuonAndAdamW(model, MUON_RATE, ADAM_RATE, weight_decay=0.01),
+        warm_up_then_down(chosen.steps, min(WARM_UP, chosen.steps // 2)),
+        partial(measures, some=held_out(tokenizer, "validation", 24)),
+        500,
+        measure,
+        loss,
+    )
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ Chapter 12. The heads are the library's; here stands what surrounds them.
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -90,14 +91,14 @@ def task_loss(head: nn.Module, batch: Batch) -> Tensor:
     return nn.functional.nll_loss(said, batch.targets)
 
 
-def shuffled(examples: Sequence[Example], size: int, pad_id: int, seed: int) -> Callable[[int], Batch]:
-    """A function from the step's number to its batch; every epoch in another order."""
+def shuffled(examples: Sequence, size: int, seed: int, as_batch: Callable[[list], Any]) -> Callable[[int], Any]:
+    """A function from the step's number to what `as_batch` makes of its examples; every epoch in another order."""
     per_epoch = -(-len(examples) // size)
 
-    def batch(step: int) -> Batch:
+    def batch(step: int) -> Any:
         order = np.random.default_rng((seed, step // per_epoch)).permutation(len(examples))
         start = step % per_epoch * size
-        return together([examples[i] for i in order[start : start + size]], pad_id)
+        return as_batch([examples[i] for i in order[start : start + size]])
 
     return batch
 
@@ -109,7 +110,7 @@ def fine_tune(
     torch.manual_seed(seed)
     head = new_head(task, copy.deepcopy(bert))
     optimizer = torch.optim.AdamW(head.parameters(), rate, weight_decay=0.01)
-    batches = shuffled(examples, size, bert.pad_id, seed)
+    batches = shuffled(examples, size, seed, partial(together, pad_id=bert.pad_id))
     fit(head, batches, steps, optimizer, task_loss, warm_up_then_down(steps, max(1, steps // 10)), clip=1.0)
     return head
 

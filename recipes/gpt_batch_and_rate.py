@@ -11,20 +11,11 @@ import torch
 from torch import Tensor
 
 from recipes.cards import Runs, options
-from recipes.gpt_shakespeare import USUAL, adamw, cosine, make_gpt, shakespeare
-from transformer_lib.models import GPT
-from transformer_lib.training import fit, next_token_loss, windows
+from recipes.gpt_shakespeare import USUAL, adamw, cosine, held_out_loss, make_gpt, shakespeare
+from transformer_lib.training import fit, windows
 
 WIDTHS, RATES, BATCHES = (24, 48, 96), (1e-3, 3e-3, 1e-2, 3e-2), (8, 32)
 LENGTH, LAYERS, ROWS = 64, 2, 3200  # ROWS: windows that every run reads
-
-
-@torch.no_grad()
-def held_out_loss(model: GPT, ids: Tensor, count: int = 300) -> float:
-    """Nats a character on windows spread evenly over a text that was not trained on."""
-    starts = torch.linspace(0, len(ids) - LENGTH - 1, count).long()
-    texts = torch.stack([ids[i : i + LENGTH + 1] for i in starts.tolist()])
-    return sum(float(next_token_loss(model, some)) * len(some) for some in texts.split(100)) / count
 
 
 def train_one(
@@ -45,7 +36,7 @@ def train_one(
         "rate": rate,
         "seed": seed,
         "steps": steps,
-        "loss": round(held_out_loss(model, ids["validation"]), 4),
+        "loss": round(held_out_loss(model, ids["validation"], LENGTH, 300), 4),
         "cpu_seconds": round(time.process_time() - clock, 1),
     }
 

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from recipes.bert_pretraining import CORPORA, LENGTH, documents
-from recipes.cards import machine, options
-from recipes.gpt_shakespeare import ROTARY, make_gpt, muon
+from recipes.cards import options
+from recipes.gpt_shakespeare import ROTARY, held_out_loss, make_gpt, muon
 from recipes.language_model import warm_up_then_down
+from recipes.one_model import curve, train_and_keep
 from transformer_lib.models import GPT
-from transformer_lib.models.trained import save_trained
 from transformer_lib.text import WordPieceTokenizer, load_corpus
-from transformer_lib.training import fit, next_token_loss, windows
+from transformer_lib.training import History, windows
 
 NAME = "gpt-english"
 SIZE = {"longest": LENGTH, "d_model": 128, "heads": 4, "layers": 3, **ROTARY, "f": "squared_relu"}
@@ -32,14 +32,6 @@ def running_text(tokenizer: WordPieceTokenizer, part: str) -> Tensor:
     return torch.tensor(ids)
 
 
-@torch.no_grad()
-def held_out_loss(model: GPT, ids: Tensor, count: int) -> float:
-    """Nats a token on so many windows, spread evenly over the text."""
-    starts = torch.linspace(0, len(ids) - LENGTH - 1, count).long()
-    rows = torch.stack([ids[i : i + LENGTH + 1] for i in starts.tolist()])
-    return sum(float(next_token_loss(model, some)) * len(some) for some in rows.split(32)) / count
-
-
 def main() -> None:
     chosen = options(f"Train {NAME}; goes on from its checkpoint if there is one.", STEPS)
     torch.set_num_threads(1)  # so that CPU-seconds compare
@@ -48,37 +40,35 @@ def main() -> None:
     arguments = {"vocab_size": tokenizer.vocab_size, **SIZE}
     model = make_gpt(arguments, zero_outputs=True)
     ids = {part: running_text(tokenizer, part) for part in ("train", "validation", "test")}
-    checkpoint = chosen.folder / f"{NAME}.checkpoint.safetensors"
-    history = fit(
+
+    def measure(model: GPT, history: History) -> dict:
+        unigram = torch.bincount(ids["train"], minlength=tokenizer.vocab_size).add(1).float()
+        return {
+            "figures": {
+                "test_loss": round(held_out_loss(model, ids["test"], LENGTH, 1000), 4),
+                "test_loss_of_frequencies": round(-float((unigram / unigram.sum()).log()[ids["test"]].mean()), 4),
+                "loss_if_all_were_equally_likely": round(math.log(tokenizer.vocab_size), 4),
+            },
+            "curve": curve(history, "nats a token on 200 windows of the validation texts"),
+        }
+
+    train_and_keep(
+        NAME,
+        chosen,
         model,
-        windows(ids["train"], LENGTH, BATCH),
-        chosen.steps,
-        muon(model),
-        schedule=warm_up_then_down(chosen.steps, min(20, chosen.steps // 2)),
-        clip=1.0,
-        evaluate=lambda model: held_out_loss(model, ids["validation"], 200),
-        every=200,
-        checkpoint=checkpoint,
-    )
-    model.half().float()  # the weights are kept in float16: what is measured is what is kept
-    unigram = torch.bincount(ids["train"], minlength=tokenizer.vocab_size).add(1).float()
-    card = {
-        "arguments": arguments,
-        "data": f"{', '.join(CORPORA)}; WordPiece, lower case; {len(ids['train'])} tokens, windows of {LENGTH}",
-        "training": {"steps": chosen.steps, "batch_size": BATCH, "optimizer": "Muon 0.02, AdamW 0.005", "seed": 0},
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "training_cpu_seconds": round(history.cpu_seconds, 1),
-        "machine": machine(),
-        "figures": {
-            "test_loss": round(held_out_loss(model, ids["test"], 1000), 4),
-            "test_loss_of_frequencies": round(-float((unigram / unigram.sum()).log()[ids["test"]].mean()), 4),
-            "loss_if_all_were_equally_likely": round(math.log(tokenizer.vocab_size), 4),
+        tokenizer,
+        {
+            "arguments": arguments,
+            "data": f"{', '.join(CORPORA)}; WordPiece, lower case; {len(ids['train'])} tokens, windows of {LENGTH}",
+            "training": {"steps": chosen.steps, "batch_size": BATCH, "optimizer": "Muon 0.02, AdamW 0.005", "seed": 0},
         },
-        "curve": {"step": [s for s, _ in history.evaluations], "loss": [round(v, 4) for _, v in history.evaluations]},
-    }
-    save_trained(NAME, model, tokenizer, card, chosen.folder, torch.float16)
-    checkpoint.unlink()
-    print(f"{NAME}: {card['parameters']} parameters, {card['training_cpu_seconds']} CPU-seconds, {card['figures']}")
+        windows(ids["train"], LENGTH, BATCH),
+        muon(model),
+        warm_up_then_down(chosen.steps, min(20, chosen.steps // 2)),
+        lambda model: held_out_loss(model, ids["validation"], LENGTH, 200),
+        200,
+        measure,
+    )
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from torch import Tensor, nn
 
+from recipes import fine_tuning
 from recipes.bert_pretraining import LENGTH
 from recipes.bert_tasks import AUTHORS, TASKS, Choice, Passage
 from recipes.cards import Runs
@@ -86,14 +87,7 @@ def fine_tuning_loss(model: GPTClassifier, batch: Batch, weight: float) -> Tenso
 
 def shuffled(examples: Sequence, size: int, seed: int) -> Callable[[int], Batch]:
     """From the step's number to its batch; every epoch in another order."""
-    per_epoch = len(examples) // size
-
-    def batch(step: int) -> Batch:
-        order = np.random.default_rng((seed, step // per_epoch)).permutation(len(examples))
-        first = step % per_epoch * size
-        return together([examples[i] for i in order[first : first + size]])
-
-    return batch
+    return fine_tuning.shuffled(examples, size, seed, together)
 
 
 @torch.no_grad()

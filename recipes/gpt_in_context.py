@@ -11,13 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from recipes.cards import machine, options
+from recipes.cards import options
 from recipes.gpt_shakespeare import ROTARY, make_gpt, muon
 from recipes.language_model import warm_up_then_down
+from recipes.one_model import curve, train_and_keep
 from transformer_lib.models import GPT
-from transformer_lib.models.trained import save_trained
 from transformer_lib.text import CharTokenizer
-from transformer_lib.training import fit
 
 NAME = "gpt-in-context"
 LETTERS = "abcdefghij"
@@ -123,34 +122,27 @@ def main() -> None:
     torch.manual_seed(0)
     arguments = {"vocab_size": TOKENIZER.vocab_size, **SIZE}
     model = make_gpt(arguments, zero_outputs=True)
-    checkpoint = chosen.folder / f"{NAME}.checkpoint.safetensors"
     exam = rows(300, np.random.default_rng(98), unseen=True)
-
-    history = fit(
+    train_and_keep(
+        NAME,
+        chosen,
         model,
+        TOKENIZER,
+        {
+            "arguments": arguments,
+            "data": f"tasks of {len(LETTERS)} letters: {', '.join(KINDS)}; "
+            f"{EXAMPLES} examples a row, each row a new task",
+            "training": {"steps": chosen.steps, "batch_size": BATCH, "optimizer": "Muon 0.02, AdamW 0.005", "seed": 0},
+        },
         batches(BATCH, 0),
-        chosen.steps,
         muon(model),
+        warm_up_then_down(chosen.steps, min(20, chosen.steps // 2)),
+        lambda model: answer_loss(model, exam),
+        100,
+        lambda model, history: {"figures": measured(model), "curve": curve(history, "nats an answer, unseen tasks")},
         answer_loss,
-        schedule=warm_up_then_down(chosen.steps, min(20, chosen.steps // 2)),
-        clip=1.0,
-        evaluate=lambda model: float(answer_loss(model, exam)),
-        every=100,
-        checkpoint=checkpoint,
+        torch.float32,
     )
-    card = {
-        "arguments": arguments,
-        "data": f"tasks of {len(LETTERS)} letters: {', '.join(KINDS)}; {EXAMPLES} examples a row, each row a new task",
-        "training": {"steps": chosen.steps, "batch_size": BATCH, "optimizer": "Muon 0.02, AdamW 0.005", "seed": 0},
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "training_cpu_seconds": round(history.cpu_seconds, 1),
-        "machine": machine(),
-        "figures": measured(model),
-        "curve": {"step": [s for s, _ in history.evaluations], "loss": [round(v, 4) for _, v in history.evaluations]},
-    }
-    save_trained(NAME, model, TOKENIZER, card, chosen.folder)
-    checkpoint.unlink()
-    print(f"{NAME}: {card['parameters']} parameters, {card['training_cpu_seconds']} CPU-seconds, {card['figures']}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from recipes.muon import MuonAndAdamW
 from transformer_lib.models import GPT
-from transformer_lib.models.trained import PARTS
+from transformer_lib.models.trained import with_parts
 from transformer_lib.text import CharTokenizer, load_corpus
 from transformer_lib.training import next_token_loss
 
@@ -27,8 +27,7 @@ def shakespeare() -> tuple[CharTokenizer, dict[str, torch.Tensor]]:
 
 def make_gpt(arguments: dict, zero_outputs: bool = False) -> GPT:
     """A GPT by a card's arguments. zero_outputs: every sub-layer adds nothing at first."""
-    parts = {part: kinds[arguments[part]] for part, kinds in PARTS.items() if part in arguments}
-    model = GPT(**arguments | parts)
+    model = GPT(**with_parts(arguments))
     if zero_outputs:
         for layer in model.layers:
             nn.init.zeros_(layer.attention.sublayer.W_O.weight)
@@ -59,6 +58,14 @@ def cosine(steps: int, warm_up: int = 100, least: float = 0.1) -> Callable[[int]
         return float(least + (1 - least) * 0.5 * (1 + torch.cos(turn)))
 
     return factor
+
+
+@torch.no_grad()
+def held_out_loss(model: GPT, ids: Tensor, length: int, count: int) -> float:
+    """Nats a token on so many windows, spread evenly over a text that was not trained on."""
+    starts = torch.linspace(0, len(ids) - length - 1, count).long()
+    rows = torch.stack([ids[i : i + length + 1] for i in starts.tolist()])
+    return sum(float(next_token_loss(model, some)) * len(some) for some in rows.split(100)) / count
 
 
 class Measured:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from recipes.language_model import train
-from transformer_lib.models.trained import PARTS
+from transformer_lib.models.trained import with_parts
 from transformer_lib.text import END, START, UNKNOWN, WordTokenizer, load_corpus
 
 
@@ -28,9 +28,7 @@ def train_on_tatoeba(
     train(
         name,
         arguments,
-        lambda: kind(
-            **arguments | {part: kinds[arguments[part]] for part, kinds in PARTS.items() if part in arguments}
-        ),
+        lambda: kind(**with_parts(arguments)),
         tokenizer,
         torch.tensor(list(chain.from_iterable(sentences["train"]))),
         sentences["validation"],

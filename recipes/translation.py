@@ -3,22 +3,21 @@
 Chapters 04, 05 and 10: the same data, the same batches, about the same compute; the model differs.
 """
 
-import time
 from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from recipes.cards import machine, options
+from recipes.cards import options
 from recipes.language_model import warm_up_then_down
+from recipes.one_model import curve, train_and_keep
 from transformer_lib.decoding import beam_search, greedy_all
 from transformer_lib.evaluation import bleu
 from transformer_lib.models import Seq2Seq, Transformer
-from transformer_lib.models.trained import PARTS, save_trained
+from transformer_lib.models.trained import with_parts
 from transformer_lib.text import END, PAD, START, BytePairTokenizer, load_corpus
-from transformer_lib.training import batches_by_length, fit, label_smoothed_cross_entropy, translation_loss
-from transformer_lib.training.processes import process_rank
+from transformer_lib.training import History, batches_by_length, label_smoothed_cross_entropy, translation_loss
 
 VOCABULARY = 4000
 LONGEST = 40  # tokens a translation may have
@@ -98,64 +97,51 @@ def train_translator(
 ) -> None:
     """Train Japanese -> English, measure BLEU and chrF on the test pairs, write data/models/NAME.*."""
     chosen = options(f"Train {name}; goes on from its checkpoint if there is one.", steps)
-    folder, steps = chosen.folder, chosen.steps
+    steps = chosen.steps
     torch.set_num_threads(1)  # so that CPU-seconds compare
     torch.manual_seed(0)
     corpus, tokenizer = load_corpus("tatoeba"), joint_tokenizer()
     pairs = encoded_pairs(tokenizer)
     arguments = {"vocab_size": tokenizer.vocab_size, **arguments}
-    parts = {part: kinds[arguments[part]] for part, kinds in PARTS.items() if part in arguments}
-    model = kind(**arguments | parts)
-    checkpoint = folder / f"{name}.checkpoint.safetensors"
-    history = fit(
+    model = kind(**with_parts(arguments))
+
+    def measure(model: nn.Module, history: History) -> dict:
+        translations = [tokenizer.decode(ids) for ids in greedy_all(model, [s for s, _ in pairs["test"]], LONGEST)]
+        references = [pair.english for pair in corpus.test]
+        words = [len(pair.tokens) for pair in corpus.test]
+        by_length = []
+        for low, high in ((1, 5), (6, 8), (9, 11), (12, 99)):
+            rows = [i for i, count in enumerate(words) if low <= count <= high]
+            part = bleu(hypotheses=[translations[i] for i in rows], references=[references[i] for i in rows])
+            by_length.append({"words": [low, high], "sentences": len(rows), "bleu": part["bleu"], "chrf": part["chrf"]})
+        cats = torch.tensor(tokenizer.encode("猫は魚が好き"))
+        return {
+            "figures": {"decoding": "greedy", "sentences": len(references)}
+            | bleu(hypotheses=translations, references=references, samples=1000),
+            "by_source_words": by_length,
+            "cats_like_fish": [tokenizer.decode(h.ids) for h in beam_search(model, cats, beam=4, length=LONGEST)],
+            "translations": [
+                {"japanese": corpus.test[i].japanese, "english": references[i], "model": translations[i]}
+                for i in range(0, len(references), len(references) // 50)
+            ][:50],
+            "curve": curve(history, "validation loss, nats a token, on 1,000 pairs"),
+        }
+
+    train_and_keep(
+        name,
+        chosen,
         model,
-        batches_by_length(pairs["train"], settings["batch_size"], model.pad_id),
-        steps,
-        make_optimizer(model),
-        loss=partial(translation_loss, token_loss=token_loss),
-        schedule=make_schedule(steps),
-        clip=1.0,
-        evaluate=validation_loss(pairs["validation"], model.pad_id),
-        every=250,
-        checkpoint=checkpoint,
-    )
-    if process_rank() > 0:
-        return
-    model.half().float()  # the weights are kept in float16: what is measured is what is kept
-    clock = time.process_time()
-    sources = [source for source, _ in pairs["test"]]
-    translations = [tokenizer.decode(ids) for ids in greedy_all(model, sources, LONGEST)]
-    references = [pair.english for pair in corpus.test]
-    words = [len(pair.tokens) for pair in corpus.test]
-    by_length = []
-    for low, high in ((1, 5), (6, 8), (9, 11), (12, 99)):
-        rows = [i for i, count in enumerate(words) if low <= count <= high]
-        part = bleu(hypotheses=[translations[i] for i in rows], references=[references[i] for i in rows])
-        by_length.append({"words": [low, high], "sentences": len(rows), "bleu": part["bleu"], "chrf": part["chrf"]})
-    cats = torch.tensor(tokenizer.encode("猫は魚が好き"))
-    card = {
-        "arguments": arguments,
-        "data": "tatoeba, Japanese to English, one byte-pair vocabulary",
-        "training": {"steps": steps, **settings, "clip": 1.0, "seed": 0},
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "training_cpu_seconds": round(history.cpu_seconds, 1),
-        "evaluation_cpu_seconds": round(time.process_time() - clock, 1),
-        "machine": machine(),
-        "figures": {"decoding": "greedy", "sentences": len(references)}
-        | bleu(hypotheses=translations, references=references, samples=1000),
-        "by_source_words": by_length,
-        "cats_like_fish": [tokenizer.decode(h.ids) for h in beam_search(model, cats, beam=4, length=LONGEST)],
-        "translations": [
-            {"japanese": corpus.test[i].japanese, "english": references[i], "model": translations[i]}
-            for i in range(0, len(references), len(references) // 50)
-        ][:50],
-        "curve": {
-            "what": "validation loss, nats a token, on 1,000 pairs",
-            "step": [step for step, _ in history.evaluations],
-            "loss": [round(value, 5) for _, value in history.evaluations],
+        tokenizer,
+        {
+            "arguments": arguments,
+            "data": "tatoeba, Japanese to English, one byte-pair vocabulary",
+            "training": {"steps": steps, **settings, "clip": 1.0, "seed": 0},
         },
-        "loss_every_50_steps": [round(sum(history.loss[i : i + 50]) / 50, 4) for i in range(0, steps - 49, 50)],
-    }
-    save_trained(name, model, tokenizer, card, folder, torch.float16)
-    checkpoint.unlink()
-    print(f"{name}: {card['parameters']} parameters, {card['training_cpu_seconds']} CPU-seconds, {card['figures']}")
+        batches_by_length(pairs["train"], settings["batch_size"], model.pad_id),
+        make_optimizer(model),
+        make_schedule(steps),
+        validation_loss(pairs["validation"], model.pad_id),
+        250,
+        measure,
+        partial(translation_loss, token_loss=token_loss),
+    )

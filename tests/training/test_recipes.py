@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from recipes import translation
+from recipes import one_model, translation
 from recipes.cards import Runs
 from transformer_lib.models import load_trained
 from transformer_lib.text import Corpus, load_corpus
@@ -30,7 +30,7 @@ def small(monkeypatch):
     monkeypatch.setattr(translation, "load_corpus", lambda name: corpus)
     monkeypatch.setattr(translation, "VOCABULARY", 320)
     monkeypatch.setattr(translation, "LONGEST", 6)
-    monkeypatch.setattr(translation, "fit", lambda *given, **named: fit(*given, **named | {"every": 4}))
+    monkeypatch.setattr(one_model, "fit", lambda *given, **named: fit(*given, **named | {"every": 4}))
     return corpus
 
 

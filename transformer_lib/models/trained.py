@@ -43,6 +43,11 @@ PARTS = {
 }  # arguments that a card gives by name
 
 
+def with_parts(arguments: dict[str, Any]) -> dict[str, Any]:
+    """A card's arguments, with the parts themselves where the card has their names."""
+    return arguments | {part: kinds[arguments[part]] for part, kinds in PARTS.items() if part in arguments}
+
+
 def load_card(name: str, folder: Path | None = None) -> dict[str, Any]:
     """The card of a trained model: data, settings, steps, CPU-seconds, figures reached."""
     folder = folder or DATA / "models"
@@ -65,8 +70,7 @@ def load_trained(name: str, folder: Path | None = None) -> tuple[nn.Module, Toke
     card = load_card(name, folder)
     arguments = card.get("arguments")
     try:
-        parts = {part: kinds[arguments[part]] for part, kinds in PARTS.items() if part in arguments}
-        model = MODELS[card.get("model")](**arguments | parts)
+        model = MODELS[card.get("model")](**with_parts(arguments))
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"{name}.json: expected a card with the arguments of a {' or '.join(MODELS)}, and of parts only "
